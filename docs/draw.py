@@ -4,7 +4,8 @@
 
     python docs/draw.py
 
-Small data and fixed seeds; every picture is one of the library's own figures, and the numbers in it are of test rows.
+Small data and fixed seeds; every picture is one of the library's own figures, and the numbers in it
+are of test rows.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def rows(source: Any, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def grid(box: tuple[float, float, float, float], cells: int = 160) -> np.ndarray:
     """Float[cells², 2]: middles of cells, row by row from below."""
-    x, y = (low + (np.arange(cells) + 0.5) * (high - low) / cells for low, high in (box[:2], box[2:]))
+    x, y = (
+        low + (np.arange(cells) + 0.5) * (high - low) / cells for low, high in (box[:2], box[2:])
+    )
     return np.column_stack([np.tile(x, cells), np.repeat(y, cells)])
 
 
@@ -69,7 +72,9 @@ def forest(seed: int = 0) -> RandomForestClassifier:
 
 def network() -> MultilayerPerceptron:
     """A network that a core trains in seconds."""
-    return MultilayerPerceptron(hidden=(200, 200, 200), learning_rate=0.001, device="cpu", random_state=0)
+    return MultilayerPerceptron(
+        hidden=(200, 200, 200), learning_rate=0.001, device="cpu", random_state=0
+    )
 
 
 def spiral() -> Figure:
@@ -85,7 +90,12 @@ def spiral() -> Figure:
         "random forest": kdf.estimator_.predict_proba(places)[:, 0],
         "kernel density forest": kdf.predict_proba(places)[:, 0],
     }
-    return posterior_maps({name: as_map(values) for name, values in maps.items()}, WIDE, BOX, class_label="P(class 0 | x)")
+    return posterior_maps(
+        {name: as_map(values) for name, values in maps.items()},
+        WIDE,
+        BOX,
+        class_label="P(class 0 | x)",
+    )
 
 
 def similarity() -> Figure:
@@ -94,20 +104,32 @@ def similarity() -> Figure:
     trees = forest().fit(X, y)
     place, places = X[:1], grid(BOX)
     found = {}
-    for name, parent in {"one tree": trees.estimators_[0], "200 trees": trees, "network": network().fit(X, y)}.items():
+    for name, parent in {
+        "one tree": trees.estimators_[0],
+        "200 trees": trees,
+        "network": network().fit(X, y),
+    }.items():
         partition = partition_of(parent)
-        found[name] = as_map(partition.similarity(partition.encode(places), partition.encode(place))[:, 0])
+        found[name] = as_map(
+            partition.similarity(partition.encode(places), partition.encode(place))[:, 0]
+        )
     return posterior_maps(found, BOX, None, class_label="K(x, r)", points=place)
 
 
 def radius() -> Figure:
     """Mean confidence on circles of growing radius."""
     X, y = rows(Spiral(), 1430, 0)
-    kdf, kdn = (KernelDensityForest(forest(), random_state=0).fit(X, y), KernelDensityNetwork(network(), random_state=0).fit(X, y))
+    kdf, kdn = (
+        KernelDensityForest(forest(), random_state=0).fit(X, y),
+        KernelDensityNetwork(network(), random_state=0).fit(X, y),
+    )
     radii, angle = np.linspace(0.1, 4, 40), np.linspace(0, 2 * np.pi, 200, endpoint=False)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     models = {"random forest": kdf.estimator_, "network": kdn.estimator_, "KDF": kdf, "KDN": kdn}
-    curves = {name: np.array([model.predict_proba(r * circle).max(axis=1).mean() for r in radii]) for name, model in models.items()}
+    curves = {
+        name: np.array([model.predict_proba(r * circle).max(axis=1).mean() for r in radii])
+        for name, model in models.items()
+    }
     return confidence_against_radius(curves, radii, float(kdf.prior_.max()))
 
 
@@ -116,17 +138,28 @@ def reliability() -> Figure:
     X, y = rows(Spiral(), 1430, 0)
     X_test, y_test = rows(Spiral(), 4000, 1)
     kdf = KernelDensityForest(forest(), random_state=0).fit(X, y)
-    tops = {"random forest": TopLabel.of(kdf.estimator_.predict_proba(X_test)), "KDF": TopLabel.of(kdf.predict_proba(X_test))}
-    bins = {name: reliability_bins(top.confidence, top.correct(y_test)) for name, top in tops.items()}
-    return reliability_diagram(bins, ece={name: float(ece(y_test, top)) for name, top in tops.items()})
+    tops = {
+        "random forest": TopLabel.of(kdf.estimator_.predict_proba(X_test)),
+        "KDF": TopLabel.of(kdf.predict_proba(X_test)),
+    }
+    bins = {
+        name: reliability_bins(top.confidence, top.correct(y_test)) for name, top in tops.items()
+    }
+    return reliability_diagram(
+        bins, ece={name: float(ece(y_test, top)) for name, top in tops.items()}
+    )
 
 
 def local() -> Figure:
-    """Signed local calibration error of test rows, of a network behind isotonic regression and behind LoRe."""
+    """Signed local calibration error of test rows, of a network behind isotonic regression and
+    behind LoRe.
+    """
     X, y = rows(Spiral(), 1430, 0)
     X_test, y_test = rows(Spiral(), 1500, 1)
     isotonic = ScoreMap(network(), method="isotonic", random_state=0).fit(X, y)
-    lore = LocalRecalibration(network(), bins="cv", choice="simplest", fill_proba=True, random_state=0).fit(X, y)
+    lore = LocalRecalibration(
+        network(), bins="cv", choice="simplest", fill_proba=True, random_state=0
+    ).fit(X, y)
     slce, n_eff = {}, {}
     for name, model in {"isotonic": isotonic, "LoRe": lore}.items():
         top = TopLabel.of(model.predict_proba(X_test))
@@ -138,7 +171,10 @@ def local() -> Figure:
 def line_and_repairs() -> dict[str, Any]:
     """A straight line on a parabola whose noise grows, and what recalibration makes of it."""
     X, y = rows(Heteroscedastic(), 6000, 0)
-    after = {"global": GlobalPit(GaussianLinear(), random_state=0), "local": LocalPit(GaussianLinear(), degree=1, random_state=0)}
+    after = {
+        "global": GlobalPit(GaussianLinear(), random_state=0),
+        "local": LocalPit(GaussianLinear(), degree=1, random_state=0),
+    }
     fitted = {name: model.fit(X, y) for name, model in after.items()}
     return {"line": fitted["global"].estimator_, **fitted}
 
@@ -146,10 +182,18 @@ def line_and_repairs() -> dict[str, Any]:
 def pit() -> Figure:
     """PIT values of test rows in three stretches of x."""
     X_test, y_test = rows(Heteroscedastic(), 6000, 1)
-    pits = {name: model.predict_dist(X_test).cdf(y_test) for name, model in line_and_repairs().items()}
+    pits = {
+        name: model.predict_dist(X_test).cdf(y_test) for name, model in line_and_repairs().items()
+    }
     stretches = {"x from 2 to 8": (2, 8), "x from 8 to 14": (8, 14), "x from 14 to 20": (14, 20)}
-    inside = {title: (X_test[:, 0] >= low) & (X_test[:, 0] < high) for title, (low, high) in stretches.items()}
-    counts = {title: {name: np.histogram(p[here], 20, (0, 1))[0] for name, p in pits.items()} for title, here in inside.items()}
+    inside = {
+        title: (X_test[:, 0] >= low) & (X_test[:, 0] < high)
+        for title, (low, high) in stretches.items()
+    }
+    counts = {
+        title: {name: np.histogram(p[here], 20, (0, 1))[0] for name, p in pits.items()}
+        for title, here in inside.items()
+    }
     return local_pit_histograms(counts)
 
 
@@ -163,8 +207,17 @@ def densities() -> Figure:
         at = np.linspace(middle - 6 * spread, middle + 6 * spread, 121)
         repeated, near = np.repeat(place[None], len(at), axis=0), 0.4 * spread
         said = {name: models[name].predict_dist(repeated) for name in ("line", "local")}
-        density = {name: (of.cdf(at + near) - of.cdf(at - near)) / (2 * near) for name, of in said.items()}
-        drawn.append(PredictedRow(f"x = {place[0]:g}", at, density | {"truth": Heteroscedastic().distribution(repeated).pdf(at)}, None))
+        density = {
+            name: (of.cdf(at + near) - of.cdf(at - near)) / (2 * near) for name, of in said.items()
+        }
+        drawn.append(
+            PredictedRow(
+                f"x = {place[0]:g}",
+                at,
+                density | {"truth": Heteroscedastic().distribution(repeated).pdf(at)},
+                None,
+            )
+        )
     return predictive_densities(drawn)
 
 
@@ -174,16 +227,31 @@ def scores() -> Figure:
     X_test, _ = rows(Moons(), 1000, 1)
     rng = np.random.default_rng(2)
     low, high = X.min(axis=0), X.max(axis=0)
-    sets = {"noise in the box": rng.uniform(low, high, (1000, 2)), "three boxes away": X_test + 3 * (high - low)}
+    sets = {
+        "noise in the box": rng.uniform(low, high, (1000, 2)),
+        "three boxes away": X_test + 3 * (high - low),
+    }
     models = {"largest probability": MaxProbability(forest(), random_state=0).fit(X, y)}
-    models["leaf box"] = LeafBox(ExtraTreesClassifier(200, random_state=0), random_state=0).fit(X, y)
-    of = {title: {name: model.ood_score(values) for name, model in models.items()} for title, values in sets.items()}
-    return ood_scores({name: model.ood_score(X_test) for name, model in models.items()}, of, thresholds=list(models))
+    models["leaf box"] = LeafBox(ExtraTreesClassifier(200, random_state=0), random_state=0).fit(
+        X, y
+    )
+    of = {
+        title: {name: model.ood_score(values) for name, model in models.items()}
+        for title, values in sets.items()
+    }
+    return ood_scores(
+        {name: model.ood_score(X_test) for name, model in models.items()},
+        of,
+        thresholds=list(models),
+    )
 
 
 DRAWN: dict[str, tuple[Callable[[], Figure], str]] = {
     "spiral": (spiral, "P(class 0 | x) on the spiral: truth, forest, kernel density forest"),
-    "similarity": (similarity, "geodesic similarity to one place: of one tree, a forest, a network"),
+    "similarity": (
+        similarity,
+        "geodesic similarity to one place: of one tree, a forest, a network",
+    ),
     "radius": (radius, "mean max confidence on circles of growing radius around the spiral"),
     "reliability": (reliability, "accuracy against confidence of 4,000 test rows of the spiral"),
     "local": (local, "signed local calibration error of 1,500 test rows of the spiral"),

@@ -10,7 +10,13 @@ if TYPE_CHECKING:
     from kdgraph.geometry import partition_of
 
 __version__ = "0.1.0"
-__all__ = ["DensityGate", "KernelDensityForest", "KernelDensityNetwork", "__version__", "partition_of"]
+__all__ = [
+    "DensityGate",
+    "KernelDensityForest",
+    "KernelDensityNetwork",
+    "__version__",
+    "partition_of",
+]
 
 _WHERE = {
     "DensityGate": "kdgraph.density",
@@ -21,7 +27,9 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: ``kdg --help`` must not wait for scikit-learn."""
+    """Import a public name when it is first asked for: ``kdg --help`` must not wait for
+    scikit-learn.
+    """
     if name in _WHERE:
         return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'kdgraph' has no attribute {name!r}")

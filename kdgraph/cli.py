@@ -1,4 +1,6 @@
-"""``kdg``: finds the verb, and turns errors into one line and an exit code. No import here that ``kdg --help`` does not need."""
+"""``kdg``: finds the verb, and turns errors into one line and an exit code. No import here that
+``kdg --help`` does not need.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ REMEDIES = {
     errno.ESTALE: "the file system lost it; give the same command again",
     errno.EIO: "the device fails; name a folder on another one",
 }
-"""What to do about errors of the operating system that no program can prevent; what is written for a run has lines of its own."""
+"""What to do about errors of the operating system that no program can prevent; what is written for
+a run has lines of its own.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,7 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt as error:
         signum = error.signum if isinstance(error, Terminated) else signal.SIGINT
-        name = f"terminated by {signal.Signals(signum).name}" if isinstance(error, Terminated) else "interrupted"
+        name = (
+            f"terminated by {signal.Signals(signum).name}"
+            if isinstance(error, Terminated)
+            else "interrupted"
+        )
         with suppress(OSError):  # at SIGHUP the terminal is gone
             print(f"kdg: {name}; finished stages are kept", file=sys.stderr, flush=True)
         return 128 + signum
@@ -84,7 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise  # a mistake of ours
         path = str(error.filename)
         # Of a relative path the first folder is the one that a user has named.
-        way_out = REMEDIES[error.errno].format(folder=shlex.quote(path if path.startswith("/") else path.partition("/")[0]))
+        way_out = REMEDIES[error.errno].format(
+            folder=shlex.quote(path if path.startswith("/") else path.partition("/")[0])
+        )
         print(f"kdg: cannot use {path}: {error.strerror}; {way_out}", file=sys.stderr)
         return UsageError.exit_code if isinstance(error, PermissionError) else 1
 
@@ -93,11 +103,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _signals_unwind() -> Iterator[None]:
     """Have SIGTERM and SIGHUP unwind the block as Ctrl-C does, and none of the three be lost.
 
-    A signal that arrives in a destructor or a callback of a weak reference raises there, where Python prints the exception
-    and goes on: it is sent again a moment later. A signal that is ignored, as by nohup, stays ignored. Signals belong to the
-    command line: the library never touches them.
+    A signal that arrives in a destructor or a callback of a weak reference raises there, where
+    Python prints the exception and goes on: it is sent again a moment later. A signal that is
+    ignored, as by nohup, stays ignored. Signals belong to the command line: the library never
+    touches them.
     """
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # only the main thread may set handlers
         yield
         return
     ended = threading.Event()
@@ -108,9 +121,15 @@ def _signals_unwind() -> Iterator[None]:
             report(lost)
             return
         signum = lost.exc_value.signum if isinstance(lost.exc_value, Terminated) else signal.SIGINT
-        threading.Thread(target=lambda: ended.wait(0.05) or os.kill(os.getpid(), signum), daemon=True).start()
+        threading.Thread(
+            target=lambda: ended.wait(0.05) or os.kill(os.getpid(), signum), daemon=True
+        ).start()
 
-    ours = [signum for signum in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(signum) is signal.SIG_DFL]
+    ours = [
+        signum
+        for signum in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(signum) is signal.SIG_DFL
+    ]
     for signum in ours:
         signal.signal(signum, _terminate)
     sys.unraisablehook = send_again
@@ -139,7 +158,10 @@ def _verb(arguments: list[str]) -> int:
     verb, *rest = arguments
     if verb not in VERBS:
         hint = did_you_mean(verb, VERBS, f"; known: {', '.join(VERBS)}")
-        raise UsageError(f"unknown verb '{verb}'" + (f"; overrides come after a verb: kdg run {verb}" if "=" in verb else hint))
+        raise UsageError(
+            f"unknown verb '{verb}'"
+            + (f"; overrides come after a verb: kdg run {verb}" if "=" in verb else hint)
+        )
     if verb in HELP_OF_VERBS and not {"-h", "--help"}.isdisjoint(rest):
         print(HELP_OF_VERBS[verb], end="")
         return 0

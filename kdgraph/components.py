@@ -1,6 +1,8 @@
-"""Components as config nodes: ``name``, ``_target_`` and the parameters of that class's ``__init__``.
+"""Components as config nodes: ``name``, ``_target_`` and the parameters of that class's
+``__init__``.
 
-The class is the schema. Its annotations say the types and ranges (:mod:`kdgraph.parameters`), its signature which keys exist.
+The class is the schema. Its annotations say the types and ranges (:mod:`kdgraph.parameters`), its
+signature which keys exist.
 """
 
 from __future__ import annotations
@@ -18,8 +20,12 @@ from kdgraph.messages import unknown_key
 from kdgraph.parameters import allows_null, annotations_of, check_value
 
 Node = Mapping[str, Any]
-INJECTED = frozenset({"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint", "given_layers"})
-"""Parameters that a run provides, or for which it has a way of its own (``verbose``); no config lists them."""
+INJECTED = frozenset(
+    {"estimator", "random_state", "n_jobs", "verbose", "report", "checkpoint", "given_layers"}
+)
+"""Parameters that a run provides, or for which it has a way of its own (``verbose``); no config
+lists them.
+"""
 
 GROUPS = frozenset({"dataset", "method", "metrics", "network", "ood", "parent", "protocol"})
 """Keys of the config itself, which a message means where it has them without a group in front."""
@@ -28,8 +34,9 @@ GROUPS = frozenset({"dataset", "method", "metrics", "network", "ood", "parent", 
 def build(node: Node, **injected: Any) -> Any:
     """Instantiate the component that ``node`` describes; ``_target_: null`` gives None.
 
-    A parameter that is a node itself, or a mapping of nodes, is built first. ``injected`` values reach only a class that has a parameter
-    of that name; keys that are no parameters of the class (``name``, the row counts of a data set) stay out.
+    A parameter that is a node itself, or a mapping of nodes, is built first. ``injected`` values
+    reach only a class that has a parameter of that name; keys that are no parameters of the class
+    (``name``, the row counts of a data set) stay out.
     """
     target = target_of(node)
     if target is None:
@@ -55,13 +62,19 @@ def errors_by_key(path: str, node: Node) -> Iterator[None]:
         yield
     except UsageError as error:
         keys = _unique_keys(path, node)
-        named = re.sub(r"(?<![\w.=/])([a-z]\w*)(?=[\w.]*=)", lambda word: keys.get(word[1], word[1]), str(error))
+        named = re.sub(
+            r"(?<![\w.=/])([a-z]\w*)(?=[\w.]*=)",
+            lambda word: keys.get(word[1], word[1]),
+            str(error),
+        )
         error.args = (named,)
         raise
 
 
 def _unique_keys(path: str, node: Node) -> dict[str, str]:
-    """Return each key of a node and of nodes in it, with its full key, unless two have the same name."""
+    """Return each key of a node and of nodes in it, with its full key, unless two have the same
+    name.
+    """
     found: dict[str, list[str]] = {}
     inside = [(path, node)]
     while inside:
@@ -76,12 +89,20 @@ def _unique_keys(path: str, node: Node) -> dict[str, str]:
 def _built(value: Any, injected: Mapping[str, Any]) -> Any:
     if is_node(value):
         return build(value, **injected)
-    return {name: build(inner, **injected) for name, inner in value.items()} if are_named_nodes(value) else value
+    return (
+        {name: build(inner, **injected) for name, inner in value.items()}
+        if are_named_nodes(value)
+        else value
+    )
 
 
 def are_named_nodes(value: Any) -> bool:
     """Whether a value of a config maps names to components."""
-    return isinstance(value, Mapping) and bool(value) and all(is_node(inner) for inner in value.values())
+    return (
+        isinstance(value, Mapping)
+        and bool(value)
+        and all(is_node(inner) for inner in value.values())
+    )
 
 
 def is_node(value: Any) -> bool:
@@ -90,7 +111,9 @@ def is_node(value: Any) -> bool:
 
 
 def given_options(node: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Options of a metric or a figure in a config; one that is not ours is imported by its ``_target_``, and known by its name then."""
+    """Options of a metric or a figure in a config; one that is not ours is imported by its
+    ``_target_``, and known by its name then.
+    """
     if is_node(node):
         target_of(node or {})
     return {key: value for key, value in (node or {}).items() if key != "_target_"}
@@ -105,7 +128,9 @@ def target_of(node: Node, path: str = "component") -> Any:
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{path}._target_: cannot import '{where}' ({error}); it must be on PYTHONPATH") from error
+        raise ConfigError(
+            f"{path}._target_: cannot import '{where}' ({error}); it must be on PYTHONPATH"
+        ) from error
 
 
 def parameters_of(target: Any) -> dict[str, inspect.Parameter]:
@@ -120,7 +145,10 @@ def _signature(target: Any) -> inspect.Signature:
 
 
 def check_component(
-    path: str, node: Any, more: Mapping[str, Any] | None = None, inner: Mapping[str, Mapping[str, Any]] | None = None
+    path: str,
+    node: Any,
+    more: Mapping[str, Any] | None = None,
+    inner: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
     """Raise a one-line error unless ``node`` is a component that can be built.
 
@@ -132,19 +160,38 @@ def check_component(
     inner : the same of nodes in it, however deep, by the key that they have.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get("name"), str):
-        raise ConfigError(f"{path} must be the name of one of its options, got {node!r}; 'kdg list {path}' shows them")
+        raise ConfigError(
+            f"{path} must be the name of one of its options, got {node!r}; 'kdg list {path}' shows"
+            " them"
+        )
     if not re.fullmatch(r"[\w.-]+", node["name"]):
-        raise ConfigError(f"{path}.name must be made of letters, digits, '_', '-' and '.', got {node['name']!r}")
+        raise ConfigError(
+            f"{path}.name must be made of letters, digits, '_', '-' and '.', got {node['name']!r}"
+        )
     target = target_of(node, path)
     annotations = {**(annotations_of(target) if target else {}), **(more or {})}
     parameters = parameters_of(target) if target else {}
     settable = set(parameters) - INJECTED
-    for key in (key for key, parameter in parameters.items() if key in settable and parameter.default is inspect.Parameter.empty):
+    for key in (
+        key
+        for key, parameter in parameters.items()
+        if key in settable and parameter.default is inspect.Parameter.empty
+    ):
         if key not in node:
-            raise ConfigError(f"{path}.{key} is missing, and {node['_target_']} has no default for it; add +{path}.{key}=…")
+            raise ConfigError(
+                f"{path}.{key} is missing, and {node['_target_']} has no default for it; add"
+                f" +{path}.{key}=…"
+            )
         if node[key] is None and not allows_null(annotations.get(key, Any)):
-            raise ConfigError(f"{path}.{key} is missing, and no run can do without it; add {path}.{key}=…")
-    check_options(path, {k: v for k, v in node.items() if k not in ("name", "_target_")}, annotations, settable | set(more or {}))
+            raise ConfigError(
+                f"{path}.{key} is missing, and no run can do without it; add {path}.{key}=…"
+            )
+    check_options(
+        path,
+        {k: v for k, v in node.items() if k not in ("name", "_target_")},
+        annotations,
+        settable | set(more or {}),
+    )
     for key, value in node.items():
         if is_node(value):
             check_component(f"{path}.{key}", {"name": key, **value}, (inner or {}).get(key), inner)
@@ -154,8 +201,15 @@ def check_component(
         _check_as_scikit_learn_does(path, build(node))
 
 
-def check_options(path: str, options: Mapping[str, Any], annotations: Mapping[str, Any], known: Iterable[str] | None = None) -> None:
-    """Check keys against ``known`` (default: what is annotated) and values against ``annotations``."""
+def check_options(
+    path: str,
+    options: Mapping[str, Any],
+    annotations: Mapping[str, Any],
+    known: Iterable[str] | None = None,
+) -> None:
+    """Check keys against ``known`` (default: what is annotated) and values against
+    ``annotations``.
+    """
     known = set(annotations if known is None else known)
     for key, value in options.items():
         if key not in known:
@@ -169,12 +223,22 @@ def _check_as_scikit_learn_does(path: str, estimator: Any) -> None:
     try:
         estimator._validate_params()
     except ValueError as error:
-        match = re.fullmatch(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.", str(error), re.DOTALL)
+        match = re.fullmatch(
+            r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.", str(error), re.DOTALL
+        )
         if not match:
             raise ParameterError(f"{path}: {error}") from error
-        raise ParameterError(f"{path}.{match[1]} must be {_ordered(match[2])}, got {match[3]}") from error
+        raise ParameterError(
+            f"{path}.{match[1]} must be {_ordered(match[2])}, got {match[3]}"
+        ) from error
 
 
 def _ordered(rule: str) -> str:
-    """``a str among {'b', 'a'}``, whose order changes from process to process, as ``one of a, b``."""
-    return re.sub(r"a str among \{([^}]*)\}", lambda found: "one of " + ", ".join(sorted(found[1].replace("'", "").split(", "))), rule)
+    """``a str among {'b', 'a'}``, whose order changes from process to process, as ``one of a,
+    b``.
+    """
+    return re.sub(
+        r"a str among \{([^}]*)\}",
+        lambda found: "one of " + ", ".join(sorted(found[1].replace("'", "").split(", "))),
+        rule,
+    )

@@ -1,7 +1,7 @@
 """From words on a command line to run configs: one run, or the points of a sweep.
 
-Hydra composes (:mod:`kdgraph.composer`), the classes that the nodes name do the checking (:mod:`kdgraph.components`), and every error is
-one line (:mod:`kdgraph.messages`).
+Hydra composes (:mod:`kdgraph.composer`), the classes that the nodes name do the checking
+(:mod:`kdgraph.components`), and every error is one line (:mod:`kdgraph.messages`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Job:
 
     @cached_property
     def config(self) -> RunConfig:
-        """Composed when it is asked for first: 6 ms where another point chose the same options, 40 ms else."""
+        """Composed when it is asked for first: 6 ms where another point chose the same options, 40
+        ms else.
+        """
         with self.composer.errors_in_one_line():
             return self.composer.run_config(self.overrides, of_many=self.of_many)
 
@@ -55,7 +57,11 @@ class Job:
     @cached_property
     def key(self) -> str:
         """Hex digest of the overrides that decide the run's directory; not how it is run."""
-        deciding = [override for override in self.overrides if override.partition("=")[0] not in ("n_jobs", "force", "fail_fast", "save")]
+        deciding = [
+            override
+            for override in self.overrides
+            if override.partition("=")[0] not in ("n_jobs", "force", "fail_fast", "save")
+        ]
         return hashlib.sha256("\0".join(deciding).encode()).hexdigest()[:24]
 
 
@@ -80,15 +86,21 @@ class Plan:
 
     @property
     def parallel(self) -> bool:
-        """Whether the launcher may start jobs side by side, which then share the cores; not the kernels of one run."""
+        """Whether the launcher may start jobs side by side, which then share the cores; not the
+        kernels of one run.
+        """
         launcher: Any = self.base.hydra.launcher
         serial = str(launcher["_target_"]).endswith("BasicLauncher") or launcher.get("n_jobs") == 1
         return self.multirun and not serial
 
     @property
     def is_remote(self) -> bool:
-        """Whether runs are jobs of their own through submitit: on a cluster, or one process for each on this machine."""
-        return str(self.base.hydra.launcher["_target_"]).startswith("hydra_plugins.hydra_submitit_launcher.")
+        """Whether runs are jobs of their own through submitit: on a cluster, or one process for
+        each on this machine.
+        """
+        return str(self.base.hydra.launcher["_target_"]).startswith(
+            "hydra_plugins.hydra_submitit_launcher."
+        )
 
     @property
     def out(self) -> Path:
@@ -107,7 +119,9 @@ class Plan:
 
     def knowing(self, run_dirs: Mapping[str, Path]) -> Plan:
         """The same plan with the run directories of some jobs, by their key."""
-        return replace(self, jobs=tuple(replace(job, known=run_dirs.get(job.key)) for job in self.jobs))
+        return replace(
+            self, jobs=tuple(replace(job, known=run_dirs.get(job.key)) for job in self.jobs)
+        )
 
 
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> RunConfig:
@@ -125,26 +139,44 @@ def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None)
     return jobs[0].config
 
 
-def plan(overrides: Sequence[str] = (), *, multirun: bool = False, config_dir: str | Path | None = None) -> Plan:
+def plan(
+    overrides: Sequence[str] = (), *, multirun: bool = False, config_dir: str | Path | None = None
+) -> Plan:
     """Every job of a command line, and of an experiment that is a sweep by itself.
 
-    They are composed when their config is asked for; keys are checked then, values by :func:`check`, which imports the components.
+    They are composed when their config is asked for; keys are checked then, values by
+    :func:`check`, which imports the components.
     """
     composer = Composer(config_dir)
     with composer.errors_in_one_line():
-        base = composer.compose([override for override in overrides if composer.decides_the_sweep(override)])
+        base = composer.compose(
+            [override for override in overrides if composer.decides_the_sweep(override)]
+        )
         multirun = multirun or str(base.hydra.mode).endswith("MULTIRUN")
         if multirun:
             params = base.hydra.sweeper.get("params") or {}
-            points = composer.expand([*(f"{key}={values}" for key, values in params.items()), *overrides])
+            points = composer.expand(
+                [*(f"{key}={values}" for key, values in params.items()), *overrides]
+            )
         else:
             points = [(list(overrides), {})]
-    without_hydra = [tuple(override for override in point if not _is_of_hydra(override)) for point, _ in points]
-    jobs = [Job(composer, point, swept, of_many=multirun) for point, (_, swept) in zip(without_hydra, points, strict=True)]
-    launching = [override for override in overrides if override.lstrip("+~").startswith(("hydra.launcher.", "hydra/launcher="))]
+    without_hydra = [
+        tuple(override for override in point if not _is_of_hydra(override)) for point, _ in points
+    ]
+    jobs = [
+        Job(composer, point, swept, of_many=multirun)
+        for point, (_, swept) in zip(without_hydra, points, strict=True)
+    ]
+    launching = [
+        override
+        for override in overrides
+        if override.lstrip("+~").startswith(("hydra.launcher.", "hydra/launcher="))
+    ]
     return Plan(tuple(jobs), multirun, base, composer, tuple(launching))
 
 
 def _is_of_hydra(override: str) -> bool:
-    """Return whether an override is of Hydra's node, which says how to launch: added (``+``) and deleted (``~``) keys too."""
+    """Return whether an override is of Hydra's node, which says how to launch: added (``+``) and
+    deleted (``~``) keys too.
+    """
     return override.lstrip("+~").startswith(("hydra.", "hydra/"))

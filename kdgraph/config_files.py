@@ -26,7 +26,9 @@ def read_text(path: Path) -> str:
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         place = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
-        raise ConfigError(f"{path} is not text in UTF-8: {place} cannot be decoded; save it as UTF-8") from error
+        raise ConfigError(
+            f"{path} is not text in UTF-8: {place} cannot be decoded; save it as UTF-8"
+        ) from error
     except OSError as error:
         raise ConfigError(f"{path}: {_problem(path, error)}") from error
 
@@ -35,7 +37,9 @@ def _problem(path: Path, error: OSError) -> str:
     if path.is_dir():
         return "this is a folder, and an option is a file; give it another name"
     if path.is_symlink() and not path.exists():
-        return f"this is a link to {path.readlink()}, which is not there; remove the link or mend it"
+        return (
+            f"this is a link to {path.readlink()}, which is not there; remove the link or mend it"
+        )
     return f"{error.strerror or error}; change its rights, or give another --config-dir"
 
 
@@ -59,5 +63,10 @@ def check_option(group: str, option: str, node: Any, folders: Sequence[Path]) ->
     files = [path for folder in folders if (path := folder / group / f"{option}.yaml").is_file()]
     if lacking:
         where = files[0] if files else f"{group}={option}"
-        meaning = {"name": "what runs call it", "_target_": "the import path of its class or function"}
-        raise ConfigError(f"{where} has no '{lacking[0]}', {meaning[lacking[0]]}; add {lacking[0]}: …")
+        meaning = {
+            "name": "what runs call it",
+            "_target_": "the import path of its class or function",
+        }
+        raise ConfigError(
+            f"{where} has no '{lacking[0]}', {meaning[lacking[0]]}; add {lacking[0]}: …"
+        )

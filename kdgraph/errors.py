@@ -10,7 +10,9 @@ from collections.abc import Iterable
 
 
 class KdgError(Exception):
-    """Base of all errors that kdgraph raises on purpose; ``kdg`` prints its one line without a traceback."""
+    """Base of all errors that kdgraph raises on purpose; ``kdg`` prints its one line without a
+    traceback.
+    """
 
     exit_code = 1
 
@@ -22,7 +24,9 @@ class UsageError(KdgError, ValueError):
 
 
 class ConfigError(UsageError):
-    """A key, an option or a combination in the configuration that does not exist or does not fit."""
+    """A key, an option or a combination in the configuration that does not exist or does not
+    fit.
+    """
 
 
 class ParameterError(UsageError):
@@ -34,7 +38,9 @@ class DataError(UsageError):
 
 
 class NotAtHand(DataError):
-    """A data set or a file of rows cannot be had here, or its ``require`` shuts it out; a sweep lists it as not runnable and goes on."""
+    """A data set or a file of rows cannot be had here, or its ``require`` shuts it out; a sweep
+    lists it as not runnable and goes on.
+    """
 
 
 class RunFailed(KdgError):
@@ -42,11 +48,14 @@ class RunFailed(KdgError):
 
 
 class CannotWrite(RunFailed):
-    """A file of a run cannot be written: the disk is full, or the folder is closed. What was whole before it stays whole."""
+    """A file of a run cannot be written: the disk is full, or the folder is closed. What was whole
+    before it stays whole.
+    """
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP arrived: a KeyboardInterrupt, so that all that ends cleanly at Ctrl-C ends cleanly here.
+    """SIGTERM or SIGHUP arrived: a KeyboardInterrupt, so that all that ends cleanly at Ctrl-C ends
+    cleanly here.
 
     Parameters
     ----------
@@ -59,7 +68,8 @@ class Terminated(KeyboardInterrupt):
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """``; did you mean 'spiral'?`` if something known is close to ``word``, else ``otherwise``: the end of a message.
+    """``; did you mean 'spiral'?`` if something known is close to ``word``, else ``otherwise``: the
+    end of a message.
 
     >>> did_you_mean("spirl", ["spiral", "circle"])
     "; did you mean 'spiral'?"

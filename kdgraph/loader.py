@@ -1,7 +1,9 @@
-"""Hydra's loader, for many compositions in one process: each file is read once, and what the files say is merged as dicts.
+"""Hydra's loader, for many compositions in one process: each file is read once, and what the files
+say is merged as dicts.
 
-A sweep over methods composes twice for each of them before the first run starts; this takes a fifth of the time that Hydra takes, and
-gives the same, down to the order of the keys (``tests/test_loader.py``).
+A sweep over methods composes twice for each of them before the first run starts; this takes a fifth
+of the time that Hydra takes, and gives the same, down to the order of the keys
+(``tests/test_loader.py``).
 """
 
 from __future__ import annotations
@@ -27,9 +29,13 @@ from kdgraph.config_files import check_mapping, read_text
 from kdgraph.errors import ConfigError
 
 _READ: dict[tuple[str, str, str, bytes], _File] = {}
-"""Files as this process has read them, by provider, folder, name and content. Nobody writes into them, and none is let go."""
+"""Files as this process has read them, by provider, folder, name and content. Nobody writes into
+them, and none is let go.
+"""
 _HYDRA: dict[tuple[tuple[int, str | None], ...], DictConfig] = {}
-"""Hydra's own node, by the files that say something of it (the place in memory of each, which is kept) and their packages."""
+"""Hydra's own node, by the files that say something of it (the place in memory of each, which is
+kept) and their packages.
+"""
 _MISSING = "???"
 
 
@@ -50,10 +56,15 @@ class Loader(ConfigLoaderImpl):
         self.repository = _ReadOnce(config_search_path)
         self.data_sets: dict[str, dict[str, Any]] = {}
 
-    def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
+    def _compose_config_from_defaults_list(
+        self, defaults: list[ResultDefault], repo: IConfigRepository
+    ) -> DictConfig:
         """Hydra's own node has types, so Hydra merges it."""
         read = [cast(_File, repo.load_config(str(default.config_path))) for default in defaults]
-        said = [_in_package(default.package, result) for default, result in zip(defaults, read, strict=True)]
+        said = [
+            _in_package(default.package, result)
+            for default, result in zip(defaults, read, strict=True)
+        ]
         try:
             merged: dict[str, Any] = reduce(_merged, said, {})
         except _OnlyHydraCan:
@@ -61,7 +72,11 @@ class Loader(ConfigLoaderImpl):
         about_hydra = [i for i, values in enumerate(said) if "hydra" in values]
         key = tuple((id(read[i]), defaults[i].package) for i in about_hydra)
         if key not in _HYDRA:
-            _HYDRA[key] = super()._compose_config_from_defaults_list([defaults[i] for i in about_hydra], repo).hydra
+            _HYDRA[key] = (
+                super()
+                ._compose_config_from_defaults_list([defaults[i] for i in about_hydra], repo)
+                .hydra
+            )
         composed = OmegaConf.create({**merged, "hydra": None})
         composed.hydra = _HYDRA[key]  # OmegaConf copies it
         return composed
@@ -103,12 +118,16 @@ class _ReadOnce(ConfigRepository):
         return _READ[key]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _ReadOnce:
-        """Hydra copies it for each composition, which may look in other folders (``hydra.searchpath``)."""
+        """Hydra copies it for each composition, which may look in other folders
+        (``hydra.searchpath``).
+        """
         return copy.copy(self)
 
 
 def _check(file: Path) -> None:
-    """Raise ConfigError unless a file of the user's is text with keys; what is not YAML is Hydra's to refuse."""
+    """Raise ConfigError unless a file of the user's is text with keys; what is not YAML is Hydra's
+    to refuse.
+    """
     text = read_text(file)
     try:
         values = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -131,7 +150,9 @@ def _in_package(package: str | None, file: _File) -> Any:
 
 
 def _merged(values: dict[str, Any], more: Any) -> dict[str, Any]:
-    """The rules of OmegaConf for what has no types: dicts are merged, lists replaced; what is to be given (``???``) takes no value away."""
+    """The rules of OmegaConf for what has no types: dicts are merged, lists replaced; what is to be
+    given (``???``) takes no value away.
+    """
     if not isinstance(more, dict):  # a file that is a list
         raise _OnlyHydraCan
     both = dict(values)
@@ -139,8 +160,14 @@ def _merged(values: dict[str, Any], more: Any) -> dict[str, Any]:
         old = values.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
             both[key] = _merged(old, new)
-        elif (isinstance(old, dict | list) and isinstance(new, dict | list) and type(old) is not type(new)) or (
-            isinstance(old, str) and "${" in old and (isinstance(new, dict | list) or new == _MISSING)
+        elif (
+            isinstance(old, dict | list)
+            and isinstance(new, dict | list)
+            and type(old) is not type(new)
+        ) or (
+            isinstance(old, str)
+            and "${" in old
+            and (isinstance(new, dict | list) or new == _MISSING)
         ):
             raise _OnlyHydraCan
         elif new != _MISSING or key not in values:
@@ -152,8 +179,12 @@ _map_for_interpolations = defaults_list._create_interpolation_map
 _NO_CHOICES = OmegaConf.create()
 
 
-def _map_if_it_is_read(overrides: defaults_list.Overrides, defaults: list[InputDefault], self_added: bool) -> DictConfig:
-    """The choices known so far. Hydra makes this map at every file, and reads it at the few whose defaults have an interpolation."""
+def _map_if_it_is_read(
+    overrides: defaults_list.Overrides, defaults: list[InputDefault], self_added: bool
+) -> DictConfig:
+    """The choices known so far. Hydra makes this map at every file, and reads it at the few whose
+    defaults have an interpolation.
+    """
     read = any(default.is_interpolation() for default in defaults)
     return _map_for_interpolations(overrides, defaults, self_added) if read else _NO_CHOICES
 

@@ -19,27 +19,41 @@ MOST_NAMED = 40
 
 
 def unknown_key(key: str, known: Iterable[str]) -> ConfigError:
-    """The error for a key that no config has; its siblings among ``known`` (full keys) are named if none of them is close."""
+    """The error for a key that no config has; its siblings among ``known`` (full keys) are named if
+    none of them is close.
+    """
     parent, _, leaf = key.rpartition(".")
-    siblings = sorted({k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == parent} - {leaf, "_target_"})
+    siblings = sorted(
+        {k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == parent} - {leaf, "_target_"}
+    )
     close = difflib.get_close_matches(leaf, siblings, n=1, cutoff=0.6)
     prefix = f"{parent}." if parent else ""
     if close:
         return ConfigError(f"unknown key '{key}'; did you mean '{prefix}{close[0]}'?")
-    return ConfigError(f"unknown key '{key}'" + (f" ({parent or 'the config'} has: {', '.join(siblings)})" if siblings else ""))
+    return ConfigError(
+        f"unknown key '{key}'"
+        + (f" ({parent or 'the config'} has: {', '.join(siblings)})" if siblings else "")
+    )
 
 
 def not_yaml(path: object, error: BaseException) -> ConfigError:
     """Return the error for a file that a YAML reader refuses, with the line where it stopped."""
     mark = getattr(error, "problem_mark", None)
     line = "" if mark is None else f", line {mark.line + 1}"
-    return ConfigError(f"{path}{line}: not YAML ({getattr(error, 'problem', None) or 'cannot be read'})")
+    return ConfigError(
+        f"{path}{line}: not YAML ({getattr(error, 'problem', None) or 'cannot be read'})"
+    )
 
 
 def unknown_group(group: str, known: Iterable[str]) -> ConfigError:
-    """Return the error for ``group=…`` where there is no such config group, but its name has a slash."""
+    """Return the error for ``group=…`` where there is no such config group, but its name has a
+    slash.
+    """
     names = sorted(known)
-    return ConfigError(f"no config group named '{group}'{did_you_mean(group, names)} (there are: {', '.join(names)})")
+    return ConfigError(
+        f"no config group named '{group}'{did_you_mean(group, names)} (there are:"
+        f" {', '.join(names)})"
+    )
 
 
 def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
@@ -48,7 +62,11 @@ def unknown_option(group: str, name: str, known: Iterable[str]) -> ConfigError:
     if group == "hydra/launcher" and name in CLUSTER_LAUNCHERS:
         return ConfigError(f"{group}={name} needs submitit: pip install 'kdgraph[cluster]'")
     hint = did_you_mean(name, names)
-    others = f"(available: {', '.join(names)})" if len(names) <= MOST_NAMED else f"('kdg list {group}' shows all {len(names)})"
+    others = (
+        f"(available: {', '.join(names)})"
+        if len(names) <= MOST_NAMED
+        else f"('kdg list {group}' shows all {len(names)})"
+    )
     return ConfigError(f"no {group} named '{name}'{hint} {others}")
 
 
@@ -59,7 +77,8 @@ def one_line(
     groups: Callable[[], Iterable[str]],
     can_be_read: Callable[[str], bool],
 ) -> ConfigError:
-    """What a user should read instead of ``error``, an exception of Hydra, OmegaConf or a YAML reader.
+    """What a user should read instead of ``error``, an exception of Hydra, OmegaConf or a YAML
+    reader.
 
     Parameters
     ----------
@@ -89,14 +108,20 @@ def one_line(
         key, _, values = argument.partition("=")
         as_list, as_text = shlex.quote(f"{key}=[{values}]"), override(key, values)
         rule = "add -m to run them all"
-        return ConfigError(f"'{argument}' is a sweep: {rule}, or write {as_list} for a list, {as_text} for text")
+        return ConfigError(
+            f"'{argument}' is a sweep: {rule}, or write {as_list} for a list, {as_text} for text"
+        )
     if found := re.match(r"Could not append to config\. An item is already at '(.*)'\.", text):
         return ConfigError(f"'{found[1]}' is there already; '+' adds what is not: set it without")
     if text.startswith("Config group override must be"):
         way_out = "'kdg list' shows them, 'none' is one where it may be absent"
         return ConfigError(f"a config group takes the name of one of its options; {way_out}")
     if text.startswith("Could not override") and (known := getattr(causes[-1], "full_key", None)):
-        return unknown_group(str(known), groups()) if "/" in str(known) else unknown_key(str(known), keys())
+        return (
+            unknown_group(str(known), groups())
+            if "/" in str(known)
+            else unknown_key(str(known), keys())
+        )
     if word := getattr(causes[0], "override", None):
         return _unreadable(str(word), _first_line(causes[-1]), can_be_read)
     return _about_the_root(causes[-1])

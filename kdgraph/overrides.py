@@ -1,4 +1,6 @@
-"""Values as Hydra's override grammar and a POSIX shell read them back: the one place that quotes."""
+"""Values as Hydra's override grammar and a POSIX shell read them back: the one place that
+quotes.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,20 @@ from typing import Any
 
 from kdgraph.wording import printable
 
-# Words that the grammar reads as something else than text, or that a reader may take for something else.
+# Words that the grammar reads as something else than text, or that a reader may take for something
+# else.
 _NOT_TEXT = {"null", "true", "false", "nan", "inf", "yes", "no", "on", "off"}
 _PLAIN_WORD = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
 
 
 def as_value(value: Any) -> str:
-    r"""Return ``value`` as it stands on the right of an override, so that Hydra reads back the same value of the same type.
+    r"""Return ``value`` as it stands on the right of an override, so that Hydra reads back the same
+    value of the same type.
 
     Parameters
     ----------
-    value : None, bool, int, float, str, or a list, tuple or mapping of these. Text is quoted unless it can only be text.
+    value : None, bool, int, float, str, or a list, tuple or mapping of these. Text is quoted unless
+        it can only be text.
 
     Examples
     --------
@@ -76,7 +81,8 @@ def _escaped(character: str) -> str:
 def _text(text: str) -> str:
     if _PLAIN_WORD.fullmatch(text) and text.lower() not in _NOT_TEXT:
         return text
-    # In Hydra's grammar a backslash escapes only before a quote (the closing one included) and before "${".
+    # In Hydra's grammar a backslash escapes only before a quote (the closing one included) and
+    # before "${".
     escaped = re.sub(r'(\\*)("|$)', lambda match: match[1] * 2 + ('\\"' if match[2] else ""), text)
     escaped = re.sub(r"(\\*)\$\{", lambda match: match[1] * 2 + "\\${", escaped)
     return f'"{escaped}"'

@@ -1,6 +1,8 @@
-"""Types and ranges of parameters, written once as annotations of ``__init__`` and checked from there.
+"""Types and ranges of parameters, written once as annotations of ``__init__`` and checked from
+there.
 
-``alpha: Fraction = 0.005`` is documentation, the check in ``fit`` and the check of ``calibrator.alpha=…`` on the command line.
+``alpha: Fraction = 0.005`` is documentation, the check in ``fit`` and the check of
+``calibrator.alpha=…`` on the command line.
 """
 
 from __future__ import annotations
@@ -53,14 +55,21 @@ Share = Annotated[float, Range(0, 1, "both")]
 OpenFraction = Annotated[float, Range(0, 1, "neither")]
 """A share in (0, 1)."""
 
-_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a string", type(None): "null"}
+_WORDS = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "a string",
+    type(None): "null",
+}
 
 
 def check_value(name: str, value: Any, annotation: Any) -> None:
     """Raise :class:`ParameterError` unless ``value`` is what ``annotation`` says.
 
-    Knows ``int``, ``float`` (integers too), ``bool``, ``str``, ``None``, ``Literal``, unions, ``Annotated[…, Range]``, sequences and
-    mappings; every other annotation is taken as documentation.
+    Knows ``int``, ``float`` (integers too), ``bool``, ``str``, ``None``, ``Literal``, unions,
+    ``Annotated[…, Range]``, sequences and mappings; every other annotation is taken as
+    documentation.
 
     >>> check_value("alpha", 0.2, Fraction)
     >>> check_value("alpha", -0.2, Fraction)
@@ -70,7 +79,9 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
     """
     problem = _problem(value, annotation)
     if problem:
-        raise ParameterError(f"{name} must be {problem}, got {value!r}{_as_text_or_list(name, value, annotation)}")
+        raise ParameterError(
+            f"{name} must be {problem}, got {value!r}{_as_text_or_list(name, value, annotation)}"
+        )
 
 
 def _as_text_or_list(name: str, value: Any, annotation: Any) -> str:
@@ -80,7 +91,9 @@ def _as_text_or_list(name: str, value: Any, annotation: Any) -> str:
     have a group in front, have overrides.
     """
     items = value if isinstance(value, list | tuple) else [value]
-    plain = all(isinstance(item, str | float | int) and not isinstance(item, bool) for item in items)
+    plain = all(
+        isinstance(item, str | float | int) and not isinstance(item, bool) for item in items
+    )
     if "." not in name or not items or not plain:
         return ""
     texts = [str(item) for item in items]
@@ -97,24 +110,39 @@ def allows_null(annotation: Any) -> bool:
 
 
 def check_parameters(component: Any, prefix: str = "") -> None:
-    """Check every annotated ``__init__`` parameter of ``component`` (an estimator that stored them under the same names)."""
+    """Check every annotated ``__init__`` parameter of ``component`` (an estimator that stored them
+    under the same names).
+    """
     for name, annotation in annotations_of(type(component)).items():
         check_value(prefix + name, getattr(component, name), annotation)
 
 
 def annotations_of(factory: Any) -> dict[str, Any]:
-    """Annotations of a class's ``__init__`` or of a function, by parameter name; parameters without one are left out."""
+    """Annotations of a class's ``__init__`` or of a function, by parameter name; parameters without
+    one are left out.
+    """
     return dict(_annotations(factory))
 
 
-@cache  # every fit and every point of a sweep asks, and it takes a millisecond to evaluate the words
+# every fit and every point of a sweep asks, and it takes a millisecond to evaluate the words
+@cache
 def _annotations(factory: Any) -> dict[str, Any]:
-    owner = next(cls for cls in inspect.getmro(factory) if "__init__" in vars(cls)) if inspect.isclass(factory) else None
+    owner = (
+        next(cls for cls in inspect.getmro(factory) if "__init__" in vars(cls))
+        if inspect.isclass(factory)
+        else None
+    )
     made_of = () if owner is None or "__dataclass_fields__" not in vars(owner) else fields(owner)
     try:
-        # Of a dataclass its fields, whose words mean what they do in the module of their own class; __init__ only has copies of the words.
-        hints = typing.get_type_hints(owner if made_of else owner.__init__ if owner else factory, include_extras=True)
-    except (NameError, TypeError):  # annotations of another library that only its type checker can read
+        # Of a dataclass its fields, whose words mean what they do in the module of their own class;
+        # __init__ only has copies of the words.
+        hints = typing.get_type_hints(
+            owner if made_of else owner.__init__ if owner else factory, include_extras=True
+        )
+    except (
+        NameError,
+        TypeError,
+    ):  # annotations of another library that only its type checker can read
         return {}
     hints.pop("return", None)
     return {field.name: hints[field.name] for field in made_of if field.init} if made_of else hints

@@ -55,7 +55,9 @@ def with_spread(value: float, spread: float, digits: int = 3) -> str:
     text = significant(value, digits)
     fixed = f"{spread:.{len(text.partition('.')[2])}f}"
     if "e" in text and spread > 0:
-        smaller = math.floor(math.log10(abs(value))) - math.floor(math.log10(spread))  # so many places to the right of the number
+        smaller = math.floor(math.log10(abs(value))) - math.floor(
+            math.log10(spread)
+        )  # so many places to the right of the number
         fixed = f"{spread:.{min(max(digits - smaller, 1), digits) - 1}e}"
     elif "e" in text:
         fixed = significant(0.0, digits)
@@ -70,7 +72,9 @@ def some(names: Sequence[str], at_most: int = 5) -> str:
     >>> some(["a", "b", "c"], at_most=2)
     'a, b and 1 more'
     """
-    return ", ".join(names[:at_most]) + (f" and {len(names) - at_most} more" if len(names) > at_most else "")
+    return ", ".join(names[:at_most]) + (
+        f" and {len(names) - at_most} more" if len(names) > at_most else ""
+    )
 
 
 def printable(text: str) -> str:

@@ -1,8 +1,10 @@
-"""Time out-of-distribution scores of a forest against its own ``apply``. Run it after any change to ``kdgraph/detection``.
+"""Time out-of-distribution scores of a forest against its own ``apply``. Run it after any change to
+``kdgraph/detection``.
 
-A forest of 100 extremely randomised trees on 10,000 rows of 20 features; 20,000 other rows are compared with each other, 10,000 are scored
-one by one. Everything is on one core in this process, and every bar is a ratio of times taken one after the other, so that it means the
-same on another machine. scipy's pairwise Hamming distances are timed on a few blocks of rows and extrapolated.
+A forest of 100 extremely randomised trees on 10,000 rows of 20 features; 20,000 other rows are
+compared with each other, 10,000 are scored one by one. Everything is on one core in this process,
+and every bar is a ratio of times taken one after the other, so that it means the same on another
+machine. scipy's pairwise Hamming distances are timed on a few blocks of rows and extrapolated.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from kdgraph.runner.cost import measured
 N_TRAIN, N_SET, N_QUERIES, D, TREES, ROUNDS = 10_000, 20_000, 10_000, 20, 100, 5
 CDIST_ROWS, CDIST_BLOCK = 1_000, 250
 BARS = {"LeafBox()": 1, "LeafOccupancy()": 1, "GeodesicDistance()": 2, "GraphDensity()": 2}
-"""Of whole queries, as multiples of scikit-learn's 5 nearest neighbours; more than the nearest in geodesic distance takes all pairs."""
+"""Of whole queries, as multiples of scikit-learn's 5 nearest neighbours; more than the nearest in
+geodesic distance takes all pairs.
+"""
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -39,17 +43,35 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def by_pairs(leaves: np.ndarray, n_rows: int) -> np.ndarray:
-    """Float[n_rows]: average Hamming distance (scipy) of the first rows of ``leaves`` (Int[m, T]) to all others, a block at a time."""
-    blocks = [cdist(leaves[i : i + CDIST_BLOCK], leaves, "hamming").sum(axis=1) for i in range(0, n_rows, CDIST_BLOCK)]
+    """Float[n_rows]: average Hamming distance (scipy) of the first rows of ``leaves`` (Int[m, T])
+    to all others, a block at a time.
+    """
+    blocks = [
+        cdist(leaves[i : i + CDIST_BLOCK], leaves, "hamming").sum(axis=1)
+        for i in range(0, n_rows, CDIST_BLOCK)
+    ]
     return np.concatenate(blocks) / (len(leaves) - 1)
 
 
-def told(name: str, ours: list[float], theirs: list[float], what: str, bar: float | None = None, at_least: bool = False) -> None:
-    """Print a line: seconds, the median of the ratios to what is named, and the bar, if there is one."""
+def told(
+    name: str,
+    ours: list[float],
+    theirs: list[float],
+    what: str,
+    bar: float | None = None,
+    at_least: bool = False,
+) -> None:
+    """Print a line: seconds, the median of the ratios to what is named, and the bar, if there is
+    one.
+    """
     ratios = [b / a if at_least else a / b for a, b in zip(ours, theirs, strict=True)]
     ratio = statistics.median(ratios)
     missed = bar is not None and (ratio < bar if at_least else ratio > bar)
-    rule = "" if bar is None else f"   bar {'≥' if at_least else '≤'} {bar:,g} ×" + ("   MISSED" if missed else "")
+    rule = (
+        ""
+        if bar is None
+        else f"   bar {'≥' if at_least else '≤'} {bar:,g} ×" + ("   MISSED" if missed else "")
+    )
     words = f"{ratio:9,.2f} × {'as fast as' if at_least else 'the time of'} {what}"
     print(f"{name:52}{statistics.median(ours):9.4f} s{words}{rule}", flush=True)
 
@@ -63,12 +85,21 @@ def sets(forest: ExtraTreesClassifier, X: np.ndarray) -> None:
     times: dict[str, list[float]] = {name: [] for name in ("counts", "pairs", "whole", "apply")}
     as_floats = leaves.astype(np.float64)  # which cdist would do again for each block
     for _ in range(ROUNDS):
-        times["pairs"].append(seconds(lambda: by_pairs(as_floats, CDIST_ROWS)) * len(X) / CDIST_ROWS)
+        times["pairs"].append(
+            seconds(lambda: by_pairs(as_floats, CDIST_ROWS)) * len(X) / CDIST_ROWS
+        )
         times["counts"].append(seconds(lambda: aphd(leaves)))
         times["apply"].append(seconds(lambda: forest.apply(X)))
         times["whole"].append(seconds(lambda: aphd(partition.encode(X))))
     pairs = f"pairwise cdist, from {CDIST_ROWS:,} rows ({statistics.median(times['pairs']):.0f} s)"
-    told(f"APHD of {len(X):,} rows in {TREES} trees, by counts", times["counts"], times["pairs"], pairs, 5_000, at_least=True)
+    told(
+        f"APHD of {len(X):,} rows in {TREES} trees, by counts",
+        times["counts"],
+        times["pairs"],
+        pairs,
+        5_000,
+        at_least=True,
+    )
     told("APHD, from rows to scores", times["whole"], times["apply"], "the forest's own apply", 2)
 
 
@@ -90,7 +121,9 @@ def boxes(forest: ExtraTreesClassifier, train: np.ndarray, X: np.ndarray) -> Non
         times["distance"].append(seconds(lambda: index.by_feature(place, "distance")))
     apply, kept = "the forest's own apply", (index.boxes.nbytes + index.box_of.nbytes) / 1e6
     told("leaf boxes, built", times["build"], times["apply"], apply, 4)
-    print(f"{'leaf boxes, kept':52}{kept:9.0f} MB   {beyond:.0f} MB at the most while they are built")
+    print(
+        f"{'leaf boxes, kept':52}{kept:9.0f} MB   {beyond:.0f} MB at the most while they are built"
+    )
     told(f"leaf boxes, their part of {len(X):,} queries", times["share"], times["apply"], apply, 1)
     told("leaf boxes, their part, as distances", times["distance"], times["apply"], apply, 2)
 
@@ -98,13 +131,26 @@ def boxes(forest: ExtraTreesClassifier, train: np.ndarray, X: np.ndarray) -> Non
 def rows(forest: ExtraTreesClassifier, train: np.ndarray, X: np.ndarray) -> None:
     """Whole queries of each score, beside scikit-learn's neighbours."""
     parent, held_out = FrozenEstimator(forest), X[:500]
-    neighbours, lof = NearestNeighbors(n_neighbors=5).fit(train), LocalOutlierFactor(novelty=True).fit(train)
+    neighbours, lof = (
+        NearestNeighbors(n_neighbors=5).fit(train),
+        LocalOutlierFactor(novelty=True).fit(train),
+    )
     queries: dict[str, Callable[[], object]] = {
         "5 nearest neighbours (scikit-learn)": lambda: neighbours.kneighbors(X),
         "local outlier factor (scikit-learn)": lambda: lof.score_samples(X),
     }
-    for detector in (LeafBox(), LeafOccupancy(), GeodesicDistance(), GeodesicDistance(neighbor=5), GraphDensity()):
-        fitted = clone(detector).set_params(estimator=parent, n_jobs=1).fit(train, X_calibration=held_out)
+    for detector in (
+        LeafBox(),
+        LeafOccupancy(),
+        GeodesicDistance(),
+        GeodesicDistance(neighbor=5),
+        GraphDensity(),
+    ):
+        fitted = (
+            clone(detector)
+            .set_params(estimator=parent, n_jobs=1)
+            .fit(train, X_calibration=held_out)
+        )
         queries[repr(detector)] = partial(fitted.ood_score, X)
     times: dict[str, list[float]] = {name: [] for name in queries}
     for _ in range(ROUNDS):

@@ -1,9 +1,12 @@
-"""Time perceptrons that train side by side against a loop over them, as networks for the pixels of MNIST.
+"""Time perceptrons that train side by side against a loop over them, as networks for the pixels of
+MNIST.
 
-Both train 784-300-100-10 units with Adam on batches of 1,000 rows of noise, by the estimators that users call, and take turns in one
-process; what is printed is the median of their ratios. In blocks of ten they are a little faster than the loop on a CPU; on a GPU, where a
-block has a hundred, they should be five times as fast (the bars). The default trains 20 networks for 50 steps; the time of a step does not
-depend on how many there were before, so ``--networks 100 --epochs 8`` (400 steps) takes forty times as long and says the same.
+Both train 784-300-100-10 units with Adam on batches of 1,000 rows of noise, by the estimators that
+users call, and take turns in one process; what is printed is the median of their ratios. In blocks
+of ten they are a little faster than the loop on a CPU; on a GPU, where a block has a hundred, they
+should be five times as fast (the bars). The default trains 20 networks for 50 steps; the time of a
+step does not depend on how many there were before, so ``--networks 100 --epochs 8`` (400 steps)
+takes forty times as long and says the same.
 
 While the machine does something else, the ratios are noise.
 """
@@ -23,7 +26,12 @@ from kdgraph.parents.networks import MultilayerPerceptron, MultilayerPerceptronE
 BARS = {"cpu": 1.0, "cuda": 5.0}
 BLOCKS = {"cpu": 10, "cuda": 100}
 ROWS, PIXELS, CLASSES = 50_000, 784, 10
-COMMON: dict[str, Any] = {"hidden": (300, 100), "learning_rate": 5e-5, "batch_size": 1000, "patience": None}
+COMMON: dict[str, Any] = {
+    "hidden": (300, 100),
+    "learning_rate": 5e-5,
+    "batch_size": 1000,
+    "patience": None,
+}
 
 
 def main() -> None:
@@ -52,8 +60,9 @@ def main() -> None:
         ratio = statistics.median(loop / batched for loop, batched in times)
         loop, batched = (statistics.median(each) for each in zip(*times, strict=True))
         print(
-            f"{given.networks} networks × {50 * given.epochs} steps, {device}, {threads} thread{'s' * (threads > 1)}: loop {loop:.1f} s, "
-            f"blocks of {block} {batched:.1f} s, {ratio:.2f} times as fast (bar {BARS[device]:g})",
+            f"{given.networks} networks × {50 * given.epochs} steps, {device}, {threads}"
+            f" thread{'s' * (threads > 1)}: loop {loop:.1f} s, blocks of {block} {batched:.1f} s,"
+            f" {ratio:.2f} times as fast (bar {BARS[device]:g})",
             flush=True,
         )
 

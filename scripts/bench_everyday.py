@@ -1,9 +1,11 @@
-"""What is waited for every day: imports, help, lists, composing, images, figures, one small run; part of ``make bench``.
+"""What is waited for every day: imports, help, lists, composing, images, figures, one small run;
+part of ``make bench``.
 
-Each line is a time, and its ratio to the least that Python could do for it, both measured in turn on this machine: a command against a
-process that imports what the command cannot do without, composing against Hydra's own composition of the same overrides. Medians of
-``ROUNDS`` rounds; commands are new processes, their imports included. With ``--suite`` the last line is the wall time of what ``make test``
-runs after lint, once, on two processes; it needs the dev extra.
+Each line is a time, and its ratio to the least that Python could do for it, both measured in turn
+on this machine: a command against a process that imports what the command cannot do without,
+composing against Hydra's own composition of the same overrides. Medians of ``ROUNDS`` rounds;
+commands are new processes, their imports included. With ``--suite`` the last line is the wall time
+of what ``make test`` runs after lint, once, on two processes; it needs the dev extra.
 """
 
 from __future__ import annotations
@@ -27,7 +29,15 @@ from kdgraph.figures import confidence_against_radius, save
 ROUNDS = 5
 NOTHING, NUMPY = "pass", "import numpy"
 FOREST = "import sklearn.ensemble, numba, hydra, pandas, pyarrow.parquet"
-TINY = ["dataset=spiral", "method=kdf", "dataset.n_train=200", "parent.n_estimators=20", "ood.n=50", "ood.radii=[1,2,5]", "figures=none"]
+TINY = [
+    "dataset=spiral",
+    "method=kdf",
+    "dataset.n_train=200",
+    "parent.n_estimators=20",
+    "ood.n=50",
+    "ood.radii=[1,2,5]",
+    "figures=none",
+]
 POINT = ["dataset=circle", "method=gated_isotonic", "seed=3"]
 
 
@@ -39,27 +49,66 @@ def main() -> None:
     _report("kdg list dataset", _kdg("list", "dataset"), _python(NOTHING), "python -c pass")
     _report("compose and check one run", lambda: compose(POINT), _by_hydra, "hydra.compose")
     points = [*POINT[:2], "seed=range(0,200)"]
-    _report("compose 200 points", lambda: [job.config.run_id for job in plan(points, multirun=True).jobs], _by_hydra, "hydra.compose once")
+    _report(
+        "compose 200 points",
+        lambda: [job.config.run_id for job in plan(points, multirun=True).jobs],
+        _by_hydra,
+        "hydra.compose once",
+    )
     shapes, rng = Shapes(), np.random.default_rng(0)
     pixels = (4000, shapes.channels, shapes.size, shapes.size)
-    _report("4,000 images of shapes", lambda: shapes.sample(4000, rng), lambda: rng.random(pixels), "as many random numbers")
+    _report(
+        "4,000 images of shapes",
+        lambda: shapes.sample(4000, rng),
+        lambda: rng.random(pixels),
+        "as many random numbers",
+    )
     with tempfile.TemporaryDirectory() as folder:
-        figure = confidence_against_radius({"forest": np.array([0.9, 0.8, 0.6, 0.5])}, np.arange(4), 0.5)
+        figure = confidence_against_radius(
+            {"forest": np.array([0.9, 0.8, 0.6, 0.5])}, np.arange(4), 0.5
+        )
         stem = Path(folder) / "figure"
-        _report("a figure as SVG and PNG", lambda: save(figure, stem), lambda: figure.savefig(stem.with_suffix(".png")), "its PNG alone")
+        _report(
+            "a figure as SVG and PNG",
+            lambda: save(figure, stem),
+            lambda: figure.savefig(stem.with_suffix(".png")),
+            "its PNG alone",
+        )
         run = _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}", "force=true")
         _report("one small run, new", run, _python(FOREST), "its imports")
-        _report("the same, done before", _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}"), _python("import hydra"), "import hydra")
+        _report(
+            "the same, done before",
+            _kdg("run", *TINY, f"out={Path(folder) / 'outputs'}"),
+            _python("import hydra"),
+            "import hydra",
+        )
     if "--suite" in sys.argv:
-        quick = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow"]
+        quick = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "--dist",
+            "worksteal",
+            "-m",
+            "not slow",
+        ]
         seconds = _seconds(lambda: subprocess.run(quick, capture_output=True, check=True))
         print(f"{'the quick tests':28}{seconds:8.0f} s")
 
 
-def _report(what: str, ours: Callable[[], object], least: Callable[[], object], against: str) -> None:
+def _report(
+    what: str, ours: Callable[[], object], least: Callable[[], object], against: str
+) -> None:
     times = [(_seconds(ours), _seconds(least)) for _ in range(ROUNDS)]
     mine, theirs = (statistics.median(column) for column in zip(*times, strict=True))
-    print(f"{what:28}{mine:8.3f} s   {statistics.median(a / b for a, b in times):6.2f} × {against} ({theirs:.3f} s)", flush=True)
+    print(
+        f"{what:28}{mine:8.3f} s   {statistics.median(a / b for a, b in times):6.2f} × {against}"
+        f" ({theirs:.3f} s)",
+        flush=True,
+    )
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -73,7 +122,9 @@ def _python(code: str) -> Callable[[], object]:
 
 
 def _kdg(*arguments: str) -> Callable[[], object]:
-    return lambda: subprocess.run([sys.executable, "-m", "kdgraph", *arguments], check=True, capture_output=True)
+    return lambda: subprocess.run(
+        [sys.executable, "-m", "kdgraph", *arguments], check=True, capture_output=True
+    )
 
 
 def _by_hydra() -> None:

@@ -1,7 +1,9 @@
-"""Time the kernel density forest against the forest it wraps, and against plain numpy. Run it after any change to geometry or density.
+"""Time the kernel density forest against the forest it wraps, and against plain numpy. Run it after
+any change to geometry or density.
 
-Every figure is a ratio of wall times in one process with the same number of threads, so that it means the same on another machine.
-Calibration rows are 30 % of all rows; the fit includes the whole search. ``--rows 1000 4000`` is the short form.
+Every figure is a ratio of wall times in one process with the same number of threads, so that it
+means the same on another machine. Calibration rows are 30 % of all rows; the fit includes the whole
+search. ``--rows 1000 4000`` is the short form.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ from kdgraph.density.posterior import K_GRID
 from kdgraph.density.variants import Name
 
 CALIBRATION_PER_TRAIN = 0.43
-BARS: dict[Name, dict[int, float]] = {"kdgraph": {4000: 0.25, 10_000: 0.3, 40_000: 0.4}, "paper": {4000: 0.4, 10_000: 0.6, 40_000: 1.0}}
+BARS: dict[Name, dict[int, float]] = {
+    "kdgraph": {4000: 0.25, 10_000: 0.3, 40_000: 0.4},
+    "paper": {4000: 0.4, 10_000: 0.6, 40_000: 1.0},
+}
 PREDICT_BAR, SEPARABLE_BAR, NAIVE_BAR, MEMORY_BAR_MB = 2.0, 1.5, 50, 600
 NAIVE_ROWS = 4000
 N_JOBS = 2
@@ -51,7 +56,11 @@ def peak_mb(run: Callable[[], object]) -> float:
 
 
 def _status_mb(field: str) -> float:
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    line = next(
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith(field)
+    )
     return int(line.split()[1]) / 1024
 
 
@@ -64,20 +73,35 @@ def spiral(n: int) -> tuple[np.ndarray, ...]:
 
 def blobs(n: int) -> tuple[np.ndarray, ...]:
     """Three separable clusters: the leaves are large, and every tree puts many rows together."""
-    X, y = make_blobs(round((1 + CALIBRATION_PER_TRAIN) * n) + 1000, centers=3, cluster_std=0.5, random_state=0)
+    X, y = make_blobs(
+        round((1 + CALIBRATION_PER_TRAIN) * n) + 1000, centers=3, cluster_std=0.5, random_state=0
+    )
     return X[:n], y[:n], X[n:-1000], y[n:-1000], X[-1000:], y[-1000:]
 
 
-def against_forest(name: str, data: tuple[np.ndarray, ...], forest, variant: Name, forest_seconds: float) -> float:
-    """Print fit and predict times of one variant on a fitted ``forest`` as ratios to its own; returns the fit's seconds."""
+def against_forest(
+    name: str, data: tuple[np.ndarray, ...], forest, variant: Name, forest_seconds: float
+) -> float:
+    """Print fit and predict times of one variant on a fitted ``forest`` as ratios to its own;
+    returns the fit's seconds.
+    """
     X, y, X_calibration, y_calibration, X_test, _ = data
     kdf = KernelDensityForest(FrozenEstimator(forest), variant=variant, n_jobs=N_JOBS)
-    fit_seconds = seconds(lambda: kdf.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration), _repeats(len(X)))
-    predict = seconds(lambda: kdf.predict_proba(X_test), 7) / seconds(lambda: forest.predict_proba(X_test), 7)
+    fit_seconds = seconds(
+        lambda: kdf.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration),
+        _repeats(len(X)),
+    )
+    predict = seconds(lambda: kdf.predict_proba(X_test), 7) / seconds(
+        lambda: forest.predict_proba(X_test), 7
+    )
     bar = BARS[variant].get(len(X)) if name == "spiral" else SEPARABLE_BAR
     ratio = f"{fit_seconds / forest_seconds:5.2f}×{f' (bar {bar:.2f})' if bar else '':<12}"
     fit = f"forest {forest_seconds:6.2f} s   fit {fit_seconds:6.2f} s = {ratio}"
-    print(f"{name:>14} {len(X):>6} {variant:>8}   {fit}   predict 1,000 rows {predict:4.2f}× (bar {PREDICT_BAR:.0f})", flush=True)
+    print(
+        f"{name:>14} {len(X):>6} {variant:>8}   {fit}   predict 1,000 rows {predict:4.2f}× (bar"
+        f" {PREDICT_BAR:.0f})",
+        flush=True,
+    )
     return fit_seconds
 
 
@@ -86,11 +110,16 @@ def _repeats(n: int) -> int:
 
 
 def naive_seconds(data: tuple[np.ndarray, ...], forest) -> float:
-    """Wall time of the paper's Algorithm 1 in plain numpy: n × n similarities, class masses, held-out NLL on the grid of k."""
+    """Wall time of the paper's Algorithm 1 in plain numpy: n × n similarities, class masses,
+    held-out NLL on the grid of k.
+    """
     X, y, X_calibration, y_calibration, _, _ = data
     start = time.perf_counter()
     codes, held_out = forest.apply(X), forest.apply(X_calibration)
-    similarity, nearest = _dense_similarity(codes, codes), _dense_similarity(held_out, codes).argmax(axis=1)
+    similarity, nearest = (
+        _dense_similarity(codes, codes),
+        _dense_similarity(held_out, codes).argmax(axis=1),
+    )
     labels = np.eye(2)[y]
     scores = []
     for exponent in K_GRID * np.log(len(X)):
@@ -109,27 +138,41 @@ def _dense_similarity(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def spirals(rows: list[int]) -> None:
-    """The spiral at every size, with the exponent at which the fit's time grows from 4,000 rows on."""
+    """The spiral at every size, with the exponent at which the fit's time grows from 4,000 rows
+    on.
+    """
     times: dict[Name, dict[int, float]] = {variant: {} for variant in BARS}
     for n in rows:
         data = spiral(n)
         forest = RandomForestClassifier(500, n_jobs=N_JOBS, random_state=0)
-        forest_seconds = seconds(lambda forest=forest, data=data: forest.fit(*data[:2]), _repeats(n))
+        forest_seconds = seconds(
+            lambda forest=forest, data=data: forest.fit(*data[:2]), _repeats(n)
+        )
         for variant in BARS:
             times[variant][n] = against_forest("spiral", data, forest, variant, forest_seconds)
         if n == NAIVE_ROWS:
             naive = naive_seconds(data, forest)
-            ratios = ", ".join(f"{variant} is {naive / measured[n]:.0f} times as fast" for variant, measured in times.items())
-            print(f"{'':>14} {n:>6}    naive   {naive:6.2f} s: {ratios} (bar {NAIVE_BAR})", flush=True)
+            ratios = ", ".join(
+                f"{variant} is {naive / measured[n]:.0f} times as fast"
+                for variant, measured in times.items()
+            )
+            print(
+                f"{'':>14} {n:>6}    naive   {naive:6.2f} s: {ratios} (bar {NAIVE_BAR})", flush=True
+            )
     for variant, measured in times.items():
         large = {n: spent for n, spent in measured.items() if n >= NAIVE_ROWS}
         if len(large) > 1:
             exponent = np.polyfit(np.log(list(large)), np.log(list(large.values())), 1)[0]
-            print(f"{variant}: time grows as n^{exponent:.2f} from {min(large):,} to {max(large):,} rows")
+            print(
+                f"{variant}: time grows as n^{exponent:.2f} from {min(large):,} to {max(large):,}"
+                " rows"
+            )
 
 
 def separable(n: int) -> None:
-    """Separable blobs, with a forest that needs few leaves and one that keeps nearly every row apart."""
+    """Separable blobs, with a forest that needs few leaves and one that keeps nearly every row
+    apart.
+    """
     data = blobs(n)
     forests = {"blobs forest": RandomForestClassifier, "blobs extra": ExtraTreesClassifier}
     for name, kind in forests.items():
@@ -140,12 +183,21 @@ def separable(n: int) -> None:
 
 
 def memory(rows: list[int]) -> None:
-    """Peak memory of the fit above what the process held before, each in a process of its own, and how it grows."""
+    """Peak memory of the fit above what the process held before, each in a process of its own, and
+    how it grows.
+    """
     for variant in BARS:
-        peaks = [float(subprocess.check_output([sys.executable, __file__, "--peak", variant, str(n)])) for n in rows]
+        peaks = [
+            float(subprocess.check_output([sys.executable, __file__, "--peak", variant, str(n)]))
+            for n in rows
+        ]
         exponent = np.polyfit(np.log(rows), np.log(peaks), 1)[0]
         found = ", ".join(f"{peak:.0f} MB at {n:,}" for n, peak in zip(rows, peaks, strict=True))
-        print(f"{variant}: peak memory of the fit {found} (bar {MEMORY_BAR_MB} MB at 50,000), grows as n^{exponent:.2f}", flush=True)
+        print(
+            f"{variant}: peak memory of the fit {found} (bar {MEMORY_BAR_MB} MB at 50,000), grows"
+            f" as n^{exponent:.2f}",
+            flush=True,
+        )
 
 
 def print_peak(variant: Name, n: int) -> None:
@@ -165,9 +217,17 @@ def warm_up() -> None:
 def main() -> None:
     """Print every ratio beside its bar."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 4000, 10_000, 40_000, 50_000], help="spirals of these sizes")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="+",
+        default=[1000, 4000, 10_000, 40_000, 50_000],
+        help="spirals of these sizes",
+    )
     parser.add_argument("--separable", type=int, default=10_000, help="blobs of this size")
-    parser.add_argument("--memory", type=int, nargs="+", default=[10_000, 50_000], help="memory at these sizes")
+    parser.add_argument(
+        "--memory", type=int, nargs="+", default=[10_000, 50_000], help="memory at these sizes"
+    )
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peak:

@@ -1,9 +1,11 @@
-"""Time local calibration errors against plainer ways to them on the same rows. Run it after any change to ``kdgraph/smoothing``.
+"""Time local calibration errors against plainer ways to them on the same rows. Run it after any
+change to ``kdgraph/smoothing``.
 
-50,000 rows of 50 features in 15 bins, with confidences like those of a trained network: most rows are in the last bin, so half of all pairs
-count. Everything is on one core in this process, and every bar is a ratio of times taken one after the other, so that it means the same on
-another machine. The naive loop computes one row at a time with numpy; it and scipy's ``cdist`` in float64, which sees the pairs within
-bins in blocks, are timed on some rows and extrapolated.
+50,000 rows of 50 features in 15 bins, with confidences like those of a trained network: most rows
+are in the last bin, so half of all pairs count. Everything is on one core in this process, and
+every bar is a ratio of times taken one after the other, so that it means the same on another
+machine. The naive loop computes one row at a time with numpy; it and scipy's ``cdist`` in float64,
+which sees the pairs within bins in blocks, are timed on some rows and extrapolated.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ BANDWIDTHS = [0.05 * 2**k for k in range(8)]
 
 
 def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Confidence Float[n], correct Bool[n], X Float[n, d] and bin Int[n], the last by multiplication."""
+    """Confidence Float[n], correct Bool[n], X Float[n, d] and bin Int[n], the last by
+    multiplication.
+    """
     rng = np.random.default_rng(0)
     confidence = 0.3 + 0.7 * rng.beta(3, 0.6, N)
     X = rng.normal(size=(N, D)) * np.linspace(2, 0.5, D)
@@ -33,9 +37,16 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def naive(
-    places: np.ndarray, confidence: np.ndarray, correct: np.ndarray, X: np.ndarray, label: np.ndarray, gamma: float
+    places: np.ndarray,
+    confidence: np.ndarray,
+    correct: np.ndarray,
+    X: np.ndarray,
+    label: np.ndarray,
+    gamma: float,
 ) -> list[np.floating]:
-    """Eq. 4 of Luo et al. (2022) at some rows, Int[p], one after the other: without a look at nearest rows or effective numbers."""
+    """Eq. 4 of Luo et al. (2022) at some rows, Int[p], one after the other: without a look at
+    nearest rows or effective numbers.
+    """
     gap, found = confidence - correct, []
     for i in places:
         here = label == label[i]
@@ -45,7 +56,12 @@ def naive(
 
 
 def by_cdist(
-    places: np.ndarray, confidence: np.ndarray, correct: np.ndarray, X: np.ndarray, label: np.ndarray, gamma: float
+    places: np.ndarray,
+    confidence: np.ndarray,
+    correct: np.ndarray,
+    X: np.ndarray,
+    label: np.ndarray,
+    gamma: float,
 ) -> dict[int, np.ndarray]:
     """The same, bin by bin through scipy."""
     gap, found = confidence - correct, {}
@@ -54,7 +70,9 @@ def by_cdist(
         step = max(1, 2**20 // len(here))
         for start in range(0, len(at), step):
             weight = np.exp(cdist(X[at[start : start + step]], X[here], "cityblock") / (-D * gamma))
-            found |= dict(zip(at[start : start + step], weight @ gap[here] / weight.sum(axis=1), strict=True))
+            found |= dict(
+                zip(at[start : start + step], weight @ gap[here] / weight.sum(axis=1), strict=True)
+            )
     return found
 
 
@@ -88,25 +106,52 @@ def main() -> None:
     plain = naive(some[:20], confidence, correct, X, label, gamma)
     off = np.abs(found.slce[0, some[:20]] - plain).max()
     assert off < 1e-5, off
-    assert np.abs([by_cdist(some[:20], confidence, correct, X, label, gamma)[i] for i in some[:20]] - np.asarray(plain)).max() < 1e-9
+    assert (
+        np.abs(
+            [by_cdist(some[:20], confidence, correct, X, label, gamma)[i] for i in some[:20]]
+            - np.asarray(plain)
+        ).max()
+        < 1e-9
+    )
     share = {n: pairs.sum() / pairs[some[:n]].sum() for n in (NAIVE_ROWS, CDIST_ROWS)}
-    times: dict[str, list[float]] = {name: [] for name in ("one", "eight", "naive", "cdist", "places")}
+    times: dict[str, list[float]] = {
+        name: [] for name in ("one", "eight", "naive", "cdist", "places")
+    }
     for _ in range(ROUNDS):
         times["one"].append(seconds(lambda: local_errors(confidence, correct, X, bins=BINS)))
-        times["eight"].append(seconds(lambda: local_errors(confidence, correct, X, bandwidths=BANDWIDTHS, bins=BINS)))
+        times["eight"].append(
+            seconds(lambda: local_errors(confidence, correct, X, bandwidths=BANDWIDTHS, bins=BINS))
+        )
         timed = seconds(lambda: naive(some[:NAIVE_ROWS], confidence, correct, X, label, gamma))
         times["naive"].append(timed * share[NAIVE_ROWS])
-        times["cdist"].append(seconds(lambda: by_cdist(some[:CDIST_ROWS], confidence, correct, X, label, gamma)) * share[CDIST_ROWS])
-        times["places"].append(seconds(lambda: local_means(places, X, correct, [gamma], within_at=label_at, within=label)))
+        times["cdist"].append(
+            seconds(lambda: by_cdist(some[:CDIST_ROWS], confidence, correct, X, label, gamma))
+            * share[CDIST_ROWS]
+        )
+        times["places"].append(
+            seconds(
+                lambda: local_means(places, X, correct, [gamma], within_at=label_at, within=label)
+            )
+        )
     one = times["one"]
-    print(f"{N:,} rows, {D} features, {BINS} bins, {pairs.sum() / N**2:.0%} of all pairs within bins; one core")
+    print(
+        f"{N:,} rows, {D} features, {BINS} bins, {pairs.sum() / N**2:.0%} of all pairs within bins;"
+        " one core"
+    )
     each = statistics.median(one) / pairs.sum() * 1e9
-    print(f"{'LCE at one bandwidth':42}{statistics.median(one):8.2f} s   {each:.1f} ns a pair, off by {off:.0e}", flush=True)
+    print(
+        f"{'LCE at one bandwidth':42}{statistics.median(one):8.2f} s   {each:.1f} ns a pair, off by"
+        f" {off:.0e}",
+        flush=True,
+    )
     told(f"LCE at {len(BANDWIDTHS)} bandwidths", one, times["eight"], 2, at_least=False)
     told(f"naive loop, from {NAIVE_ROWS} rows", one, times["naive"], 15, at_least=True)
     told(f"scipy cdist in float64, from {CDIST_ROWS:,} rows", one, times["cdist"], 3, at_least=True)
     told(f"means at {PLACES:,} new places", one, times["places"], 0.5, at_least=False)
-    print(f"{'memory beyond what came in':42}{extra:8.0f} MB   bar < 500 MB" + ("" if extra < 500 else "   MISSED"))
+    print(
+        f"{'memory beyond what came in':42}{extra:8.0f} MB   bar < 500 MB"
+        + ("" if extra < 500 else "   MISSED")
+    )
 
 
 if __name__ == "__main__":

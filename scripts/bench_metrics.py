@@ -1,7 +1,9 @@
-"""Time ECE against the plain formula on the same arrays. Run it after any change to how rows are binned.
+"""Time ECE against the plain formula on the same arrays. Run it after any change to how rows are
+binned.
 
-The formula is what one would write in three lines of numpy: the largest of each row, a bin by multiplication, ``bincount``. What is timed
-of ours checks its input too. Medians of rounds that alternate, as a ratio, so that it means the same on another machine.
+The formula is what one would write in three lines of numpy: the largest of each row, a bin by
+multiplication, ``bincount``. What is timed of ours checks its input too. Medians of rounds that
+alternate, as a ratio, so that it means the same on another machine.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ BAR = 1.5
 
 
 def formula(y: np.ndarray, proba: np.ndarray) -> float:
-    """ECE of Int[n] and Float[n, K] in equal bins, without a look at what comes in; edges are as rounding has them."""
+    """ECE of Int[n] and Float[n, K] in equal bins, without a look at what comes in; edges are as
+    rounding has them.
+    """
     predicted, confidence = proba.argmax(axis=1), proba.max(axis=1)
     index = np.ceil(confidence * BINS).astype(np.intp) - 1
     gaps = np.bincount(index, (predicted == y) - confidence, minlength=BINS)
@@ -49,8 +53,16 @@ def main() -> None:
     for name, way in ways.items():
         times = [(seconds(way), seconds(lambda: formula(y, proba))) for _ in range(ROUNDS)]
         ratio = statistics.median(ours / plain for ours, plain in times)
-        said = "" if name != "ece of probabilities" else f"   bar {BAR} ×" + ("" if ratio <= BAR else "   MISSED")
-        print(f"{name:24}{statistics.median(ours for ours, _ in times):8.3f} s   {ratio:5.2f} × the formula{said}", flush=True)
+        said = (
+            ""
+            if name != "ece of probabilities"
+            else f"   bar {BAR} ×" + ("" if ratio <= BAR else "   MISSED")
+        )
+        print(
+            f"{name:24}{statistics.median(ours for ours, _ in times):8.3f} s   {ratio:5.2f} × the"
+            f" formula{said}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

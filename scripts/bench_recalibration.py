@@ -1,10 +1,12 @@
-"""Time local recalibration against nearest-neighbour regression and a row loop. Run it after any change to it or to its search.
+"""Time local recalibration against nearest-neighbour regression and a row loop. Run it after any
+change to it or to its search.
 
-10,000 new rows, 10,000 calibration rows, 1,000 neighbours, in 2 and in 20 features: mean and three intervals, behind a normal distribution.
-Everything is on one core in this process, and every bar is a ratio of processor times taken one after the other, so that it means the
-same on another machine. The row loop does for each row what Algorithm 1 of Torres et al. (2024) says, with scipy's tree: once by exact
-weighted sums, and once, as their R package recalibratiNN does, by 1,000 draws. It is timed on some rows and extrapolated. ``--large``
-adds 100,000 rows among 100,000, in one run.
+10,000 new rows, 10,000 calibration rows, 1,000 neighbours, in 2 and in 20 features: mean and three
+intervals, behind a normal distribution. Everything is on one core in this process, and every bar is
+a ratio of processor times taken one after the other, so that it means the same on another machine.
+The row loop does for each row what Algorithm 1 of Torres et al. (2024) says, with scipy's tree:
+once by exact weighted sums, and once, as their R package recalibratiNN does, by 1,000 draws. It is
+timed on some rows and extrapolated. ``--large`` adds 100,000 rows among 100,000, in one run.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def fitted(n: int, d: int) -> tuple[LocalPit, np.ndarray, np.ndarray]:
     """A model, and its calibration rows Float[n, d], Float[n]."""
     X, y = rows(n, d, 0)
     parent = GaussianLinear().fit(X[:1000], y[:1000])
-    model = LocalPit(FrozenEstimator(parent), k=K, units="raw").fit(X[:10], y[:10], X_calibration=X, y_calibration=y)
+    model = LocalPit(FrozenEstimator(parent), k=K, units="raw").fit(
+        X[:10], y[:10], X_calibration=X, y_calibration=y
+    )
     return model, X, y
 
 
@@ -62,7 +66,12 @@ def looped(model: LocalPit, X: np.ndarray, y: np.ndarray, at: np.ndarray) -> lis
         weight = 1 - (distance / distance[-1]) ** 2
         order = np.argsort(sample)
         reached = np.cumsum(weight[order]) / weight.sum()
-        found.append([sample @ weight / weight.sum(), *(sample[order][np.searchsorted(reached, q * (1 - 1e-12))] for q in ENDS)])
+        found.append(
+            [
+                sample @ weight / weight.sum(),
+                *(sample[order][np.searchsorted(reached, q * (1 - 1e-12))] for q in ENDS),
+            ]
+        )
     return list(np.transpose(found))
 
 
@@ -87,12 +96,25 @@ def seconds(run: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def told(name: str, ours: list[float], theirs: list[float], what: str, bar: float | None, at_least: bool = False) -> None:
-    """Print a line: seconds, the median of the ratios to what is named, and the bar, if there is one."""
-    ratio = statistics.median(b / a if at_least else a / b for a, b in zip(ours, theirs, strict=True))
+def told(
+    name: str,
+    ours: list[float],
+    theirs: list[float],
+    what: str,
+    bar: float | None,
+    at_least: bool = False,
+) -> None:
+    """Print a line: seconds, the median of the ratios to what is named, and the bar, if there is
+    one.
+    """
+    ratio = statistics.median(
+        b / a if at_least else a / b for a, b in zip(ours, theirs, strict=True)
+    )
     rule = ""
     if bar is not None:
-        rule = f"   bar {'≥' if at_least else '≤'} {bar:g} ×" + ("   MISSED" if (ratio < bar if at_least else ratio > bar) else "")
+        rule = f"   bar {'≥' if at_least else '≤'} {bar:g} ×" + (
+            "   MISSED" if (ratio < bar if at_least else ratio > bar) else ""
+        )
     words = f"{ratio:7.2f} × {'as fast as' if at_least else 'the time of'} {what}"
     print(f"{name:44}{statistics.median(ours):7.2f} s{words}{rule}", flush=True)
 
@@ -101,18 +123,41 @@ def compare(d: int, bar: float) -> None:
     """Print the lines of d features."""
     model, X, y = fitted(N, d)
     at = rows(N, d, 1)[0]
-    off = max(np.abs(a - b).max() for a, b in zip(full(model, at[:20]), looped(model, X, y, at[:20]), strict=True))
+    off = max(
+        np.abs(a - b).max()
+        for a, b in zip(full(model, at[:20]), looped(model, X, y, at[:20]), strict=True)
+    )
     assert off < 1e-5, off  # weights are kept in float32
-    times: dict[str, list[float]] = {name: [] for name in ("ours", "half", "regression", "loop", "draws")}
+    times: dict[str, list[float]] = {
+        name: [] for name in ("ours", "half", "regression", "loop", "draws")
+    }
     for _ in range(ROUNDS):
         times["ours"].append(seconds(lambda: full(model, at)))
         times["half"].append(seconds(lambda: full(model, at[: N // 2])))
-        times["regression"].append(seconds(lambda: KNeighborsRegressor(K, weights=_epanechnikov).fit(X, y).predict(at)))
+        times["regression"].append(
+            seconds(lambda: KNeighborsRegressor(K, weights=_epanechnikov).fit(X, y).predict(at))
+        )
         times["loop"].append(seconds(lambda: looped(model, X, y, at[:LOOP_ROWS])) * N / LOOP_ROWS)
         times["draws"].append(seconds(lambda: drawn(model, X, y, at[:LOOP_ROWS])) * N / LOOP_ROWS)
-    told(f"mean and three intervals, {d} features", times["ours"], times["regression"], "KNeighborsRegressor", bar)
-    for name, what, least in (("draws", "a loop that draws", 5.0), ("loop", "a loop of exact sums", None)):
-        told("", times["ours"], times[name], f"{what} ({statistics.median(times[name]):.0f} s)", least, at_least=True)
+    told(
+        f"mean and three intervals, {d} features",
+        times["ours"],
+        times["regression"],
+        "KNeighborsRegressor",
+        bar,
+    )
+    for name, what, least in (
+        ("draws", "a loop that draws", 5.0),
+        ("loop", "a loop of exact sums", None),
+    ):
+        told(
+            "",
+            times["ours"],
+            times[name],
+            f"{what} ({statistics.median(times[name]):.0f} s)",
+            least,
+            at_least=True,
+        )
     told("", times["ours"], times["half"], "half of the rows", 2.3)
 
 
@@ -128,13 +173,20 @@ def memory() -> None:
     with measured() as during:
         full(model, at)
     extra = during.peak_memory_mb - before.peak_memory_mb
-    print(f"{'memory beyond what came in':44}{extra:7.0f} MB   bar ≤ 100 MB" + ("" if extra <= 100 else "   MISSED"), flush=True)
+    print(
+        f"{'memory beyond what came in':44}{extra:7.0f} MB   bar ≤ 100 MB"
+        + ("" if extra <= 100 else "   MISSED"),
+        flush=True,
+    )
 
 
 def large(n: int = 100_000) -> None:
     """Print the time of one run of n rows among n."""
     model, at = fitted(n, 2)[0], rows(n, 2, 1)[0]
-    print(f"{f'{n:,} rows among {n:,}, 2 features':44}{seconds(lambda: full(model, at)):7.2f} s", flush=True)
+    print(
+        f"{f'{n:,} rows among {n:,}, 2 features':44}{seconds(lambda: full(model, at)):7.2f} s",
+        flush=True,
+    )
 
 
 def main() -> None:

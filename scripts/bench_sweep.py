@@ -1,9 +1,10 @@
 """What a sweep costs beside the work of its runs; part of ``make bench``.
 
-Three numbers, each beside its bar: the time of a sweep in one process over that of a bare loop which does the same stages and keeps
-nothing (at most 1.3 when a run takes a second); the time of a command of which all 2,000 runs are done (3 s); and of ``kdg table`` over
-3,000 runs (2 s). The last two start a new process, imports included; their records are copies of one real record, in the places that
-the plan of such a sweep gives.
+Three numbers, each beside its bar: the time of a sweep in one process over that of a bare loop
+which does the same stages and keeps nothing (at most 1.3 when a run takes a second); the time of a
+command of which all 2,000 runs are done (3 s); and of ``kdg table`` over 3,000 runs (2 s). The last
+two start a new process, imports included; their records are copies of one real record, in the
+places that the plan of such a sweep gives.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from kdgraph.runner import stages
 from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.sealed import add_checksum, check_and_load
 
-WORK = ["dataset=spiral", "method=kdf", "metrics=default", "figures=none", "n_jobs=-1", "hydra/launcher=basic", "save=false"]
+WORK = [
+    "dataset=spiral",
+    "method=kdf",
+    "metrics=default",
+    "figures=none",
+    "n_jobs=-1",
+    "hydra/launcher=basic",
+    "save=false",
+]
 DONE = ["dataset=spiral,circle", "method=kdf,isotonic,sigmoid,gated_isotonic", "figures=none"]
 
 
@@ -34,18 +43,25 @@ def main() -> None:
         out = Path(folder)
         with redirect_stdout(StringIO()):
             kdg(["run", *WORK, f"out={out / 'warm'}"])
-        (record,) = (check_and_load(path.read_bytes()) for path in (out / "warm").glob("*/*/*/result.json"))
+        (record,) = (
+            check_and_load(path.read_bytes()) for path in (out / "warm").glob("*/*/*/result.json")
+        )
         _report("a sweep over a bare loop, 8 runs in one process", *_overhead(out), bar="1.3×")
         _done(record, out / "done", seeds=250)
         command = ["run", "-m", *DONE, "seed=range(0,250)", f"out={out / 'done'}"]
         _timed(command)  # the first call composes, and remembers
         print(f"2,000 runs that are done: {_timed(command):.2f} s (bar 3 s)")
         _done(record, out / "table", seeds=375)
-        print(f"kdg table over 3,000 runs: {_timed(['table', '--out', str(out / 'table')]):.2f} s (bar 2 s)")
+        print(
+            f"kdg table over 3,000 runs: {_timed(['table', '--out', str(out / 'table')]):.2f} s"
+            " (bar 2 s)"
+        )
 
 
 def _overhead(out: Path, seeds: int = 8, rounds: int = 3) -> tuple[list[float], list[float]]:
-    """Seconds of the loop and of the sweep in turn, other seeds in each round so that nothing is in the store."""
+    """Seconds of the loop and of the sweep in turn, other seeds in each round so that nothing is in
+    the store.
+    """
     config = compose([word for word in WORK if not word.startswith("hydra")])
     loops, sweeps = [], []
     for k in range(rounds):
@@ -56,7 +72,15 @@ def _overhead(out: Path, seeds: int = 8, rounds: int = 3) -> tuple[list[float], 
         loops.append(time.perf_counter() - start)
         start = time.perf_counter()
         with redirect_stdout(StringIO()):
-            kdg(["run", "-m", *WORK, f"seed=range({which.start},{which.stop})", f"out={out / f'sweep{k}'}"])
+            kdg(
+                [
+                    "run",
+                    "-m",
+                    *WORK,
+                    f"seed=range({which.start},{which.stop})",
+                    f"out={out / f'sweep{k}'}",
+                ]
+            )
         sweeps.append(time.perf_counter() - start)
     return loops, sweeps
 
@@ -64,9 +88,19 @@ def _overhead(out: Path, seeds: int = 8, rounds: int = 3) -> tuple[list[float], 
 def _bare(config: RunConfig, seed: int) -> None:
     """The stages of a run, by hand."""
     splits = stages.split(config.dataset, seed)
-    parent = stages.fit(config.parent, splits.train, preprocess=config.preprocess, seed=seed, n_jobs=-1)
+    parent = stages.fit(
+        config.parent, splits.train, preprocess=config.preprocess, seed=seed, n_jobs=-1
+    )
     model = stages.calibrate(config.after, parent, splits, seed=seed, n_jobs=-1)
-    evaluate(Model(parent), model, config.metrics, dataset=config.dataset, ood=config.ood, splits=splits, seed=seed)
+    evaluate(
+        Model(parent),
+        model,
+        config.metrics,
+        dataset=config.dataset,
+        ood=config.ood,
+        splits=splits,
+        seed=seed,
+    )
 
 
 def _done(record: dict, out: Path, seeds: int) -> None:
@@ -74,13 +108,20 @@ def _done(record: dict, out: Path, seeds: int) -> None:
     for job in plan([*DONE, f"seed=range(0,{seeds})", f"out={out}"], multirun=True).jobs:
         job.run_dir.mkdir(parents=True)
         dataset, method, run_id = job.run_dir.parts[-3:]
-        own = {"run_id": run_id, "method": method, "seed": job.config.seed, "dataset": {**record["dataset"], "name": dataset}}
+        own = {
+            "run_id": run_id,
+            "method": method,
+            "seed": job.config.seed,
+            "dataset": {**record["dataset"], "name": dataset},
+        }
         (job.run_dir / "result.json").write_bytes(add_checksum({**record, **own}))
 
 
 def _timed(arguments: list[str]) -> float:
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "kdgraph", *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "kdgraph", *arguments], check=True, stdout=subprocess.DEVNULL
+    )
     return time.perf_counter() - start
 
 
@@ -88,7 +129,8 @@ def _report(what: str, loops: list[float], sweeps: list[float], bar: str) -> Non
     ratios = [sweep / loop for loop, sweep in zip(loops, sweeps, strict=True)]
     each = statistics.median(loops) / 8
     print(
-        f"{what}: {statistics.median(ratios):.2f}× (bar {bar}; {', '.join(f'{ratio:.2f}' for ratio in ratios)}; a run takes {each:.2f} s)"
+        f"{what}: {statistics.median(ratios):.2f}× (bar {bar};"
+        f" {', '.join(f'{ratio:.2f}' for ratio in ratios)}; a run takes {each:.2f} s)"
     )
 
 

@@ -1,8 +1,10 @@
-"""Time the bandwidth searches of kernel density confidence against scikit-learn's KernelDensity. Run it after a change to top_label.
+"""Time the bandwidth searches of kernel density confidence against scikit-learn's KernelDensity.
+Run it after a change to top_label.
 
-Every search is the plain scan's: bandwidths .005, .0055, … until the slope of the confidence changes its sign at most twice. scikit-learn's
-scan takes minutes, so some of its bandwidths are timed, of some classes, and the rest is in proportion: a ratio of wall times in one
-process, on one core.
+Every search is the plain scan's: bandwidths .005, .0055, … until the slope of the confidence
+changes its sign at most twice. scikit-learn's scan takes minutes, so some of its bandwidths are
+timed, of some classes, and the rest is in proportion: a ratio of wall times in one process, on one
+core.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ PEER_CLASSES, PEER_BANDWIDTHS = 2, 4
 
 
 def scores(n: int, rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The scores of right and of wrong rows of ten classes, together n, each class with a curve of its own."""
+    """The scores of right and of wrong rows of ten classes, together n, each class with a curve of
+    its own.
+    """
     found = []
     for k in range(CLASSES):
         score = rng.beta(3 + k / 3, 1 + k / 10, size=n // CLASSES)
@@ -72,21 +76,36 @@ def timed(n: int, rule: Rule, repeats: int) -> list[float]:
 
 
 def compared(n: int, rule: Rule, found: list[float]) -> None:
-    """Print how often the searches of some classes go into scikit-learn's scan of the same bandwidths."""
+    """Print how often the searches of some classes go into scikit-learn's scan of the same
+    bandwidths.
+    """
     classes = scores(n, np.random.default_rng(0))[:PEER_CLASSES]
     start = time.perf_counter()
     for rows in classes:
         search(*rows, rule)
     ours = time.perf_counter() - start
     theirs = sum(peer(*rows, last) for rows, last in zip(classes, found, strict=False))
-    what = f"{PEER_CLASSES} classes, {PEER_BANDWIDTHS} bandwidths of each timed, the rest in proportion"
-    print(f"{'':>14} scikit-learn's scan: {theirs:.1f} s, {theirs / ours:.0f} times as long (bar {PEER_BAR}; {what})", flush=True)
+    what = (
+        f"{PEER_CLASSES} classes, {PEER_BANDWIDTHS} bandwidths of each timed, the rest in"
+        " proportion"
+    )
+    print(
+        f"{'':>14} scikit-learn's scan: {theirs:.1f} s, {theirs / ours:.0f} times as long (bar"
+        f" {PEER_BAR}; {what})",
+        flush=True,
+    )
 
 
 def main() -> None:
     """Print one line for each number of rows and rule."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--rows", type=int, nargs="+", default=[5000, 50_000, 500_000], help="of all ten classes together")
+    options.add_argument(
+        "--rows",
+        type=int,
+        nargs="+",
+        default=[5000, 50_000, 500_000],
+        help="of all ten classes together",
+    )
     options.add_argument("--repeats", type=int, default=5)
     given = options.parse_args()
     with threadpool_limits(1):

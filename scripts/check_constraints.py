@@ -1,10 +1,12 @@
-"""Check that constraints.txt resolves, for every Python that pyproject.toml names, and pins all that gets installed.
+"""Check that constraints.txt resolves, for every Python that pyproject.toml names, and pins all
+that gets installed.
 
 Run it after changing dependencies in pyproject.toml or versions in constraints.txt::
 
     .venv/bin/python scripts/check_constraints.py
 
-It asks the package index, installs nothing, and ends with exit code 1 if a version of Python does not resolve or a package has no pin.
+It asks the package index, installs nothing, and ends with exit code 1 if a version of Python does
+not resolve or a package has no pin.
 """
 
 from __future__ import annotations
@@ -20,11 +22,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 SOURCE_ONLY = ("antlr4-python3-runtime", "autograd-gamma", "liac-arff")
-"""Published without a wheel. pip resolves for another Python from wheels alone, so one is built of each first; they are pure Python."""
+"""Published without a wheel. pip resolves for another Python from wheels alone, so one is built of
+each first; they are pure Python.
+"""
 
 CUDA = re.compile(r"(nvidia|cuda)-.+|triton")
-"""What torch's CUDA build needs, which is the one that a package index may have for a Python where it has none for the CPU alone. torch
-itself requires these at exact versions, so its pin decides them all, and pins of ours could only contradict it."""
+"""What torch's CUDA build needs, which is the one that a package index may have for a Python where
+it has none for the CPU alone. torch itself requires these at exact versions, so its pin decides
+them all, and pins of ours could only contradict it.
+"""
 
 
 def main() -> int:
@@ -35,7 +41,13 @@ def main() -> int:
     pins = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
     failed = False
     with tempfile.TemporaryDirectory() as wheels:
-        pip("wheel", "--no-deps", "--wheel-dir", wheels, *(f"{name}=={pins[name]}" for name in SOURCE_ONLY))
+        pip(
+            "wheel",
+            "--no-deps",
+            "--wheel-dir",
+            wheels,
+            *(f"{name}=={pins[name]}" for name in SOURCE_ONLY),
+        )
         for version in pythons(project["classifiers"]):
             problem, count = resolve(version, wanted, wheels, {normal(name) for name in pins})
             failed |= bool(problem)
@@ -45,15 +57,41 @@ def main() -> int:
 
 def pythons(classifiers: list[str]) -> list[str]:
     """Versions of Python that the package says it supports, as "3.11"."""
-    return [found[1] for line in classifiers if (found := re.fullmatch(r"Programming Language :: Python :: (\d+\.\d+)", line))]
+    return [
+        found[1]
+        for line in classifiers
+        if (found := re.fullmatch(r"Programming Language :: Python :: (\d+\.\d+)", line))
+    ]
 
 
-def resolve(version: str, wanted: list[str], wheels: str, pinned: set[str]) -> tuple[str | None, int]:
-    """What is wrong with the resolution for one version of Python, or None, and the number of packages in it."""
+def resolve(
+    version: str, wanted: list[str], wheels: str, pinned: set[str]
+) -> tuple[str | None, int]:
+    """What is wrong with the resolution for one version of Python, or None, and the number of
+    packages in it.
+    """
     try:
         found = pip(
-            *("install", "--dry-run", "--ignore-installed", "--report", "-", "--python-version", version, "--only-binary", ":all:"),
-            *("--target", wheels, "--find-links", wheels, "--constraint", str(CONSTRAINTS), *wanted),
+            *(
+                "install",
+                "--dry-run",
+                "--ignore-installed",
+                "--report",
+                "-",
+                "--python-version",
+                version,
+                "--only-binary",
+                ":all:",
+            ),
+            *(
+                "--target",
+                wheels,
+                "--find-links",
+                wheels,
+                "--constraint",
+                str(CONSTRAINTS),
+                *wanted,
+            ),
         )
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().splitlines()

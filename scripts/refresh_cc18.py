@@ -4,8 +4,9 @@ Run it before a release, and when somebody says that a set of the suite was repl
 
     .venv/bin/python scripts/refresh_cc18.py
 
-It changes nothing: what is shipped is what results refer to. It prints what differs, with the number to put into a file, and ends with
-exit code 1 if anything does. The suite itself is asked for each time; openml-python keeps no copy of it.
+It changes nothing: what is shipped is what results refer to. It prints what differs, with the
+number to put into a file, and ends with exit code 1 if anything does. The suite itself is asked for
+each time; openml-python keeps no copy of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ SUITE = 99
 
 def main() -> int:
     """Compare and print one line for each difference."""
-    shipped = {id: name for name, id in openml_ids([conf_dir()]).items() if name.startswith("cc18/")}
+    shipped = {
+        id: name for name, id in openml_ids([conf_dir()]).items() if name.startswith("cc18/")
+    }
     try:
         with asking(f"suite {SUITE}") as openml:
             listed = set(openml.study.get_suite(SUITE).data)
@@ -32,9 +35,14 @@ def main() -> int:
     for id in sorted(shipped.keys() - listed):
         print(f"{shipped[id]} (OpenML {id}) is no longer in the suite")
     for id in sorted(listed - shipped.keys()):
-        print(f"OpenML {id} is in the suite and has no file in conf/dataset/cc18: openml.org/d/{id}")
+        print(
+            f"OpenML {id} is in the suite and has no file in conf/dataset/cc18: openml.org/d/{id}"
+        )
     differ = shipped.keys() != listed
-    print(f"{len(shipped)} data sets are shipped, {len(listed)} are in suite {SUITE}: {'they differ' if differ else 'the same ones'}")
+    print(
+        f"{len(shipped)} data sets are shipped, {len(listed)} are in suite {SUITE}:"
+        f" {'they differ' if differ else 'the same ones'}"
+    )
     return int(differ)
 
 

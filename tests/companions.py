@@ -9,16 +9,24 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 TOLERANCE = 1e-10
-"""Sums of float64 with some hundred terms of size 1 are rounded by 1e-14 at most; 1e-10 leaves room for what is made of them."""
+"""Sums of float64 with some hundred terms of size 1 are rounded by 1e-14 at most; 1e-10 leaves room
+for what is made of them.
+"""
 
 
 def assert_rows_agree(found: Any, expected: Any) -> None:
-    """Assert that the values of the same rows agree up to rounding: BLAS adds in an order that depends on a row's place in a block."""
+    """Assert that the values of the same rows agree up to rounding: BLAS adds in an order that
+    depends on a row's place in a block.
+    """
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def assert_independent(predict: Callable[[Any], np.ndarray], X: np.ndarray, rng: np.random.Generator) -> None:
-    """Assert that a row's prediction is the same alone, in a part of the rows, and in another order, up to rounding."""
+def assert_independent(
+    predict: Callable[[Any], np.ndarray], X: np.ndarray, rng: np.random.Generator
+) -> None:
+    """Assert that a row's prediction is the same alone, in a part of the rows, and in another
+    order, up to rounding.
+    """
     together, order, cut = predict(X), rng.permutation(len(X)), len(X) // 3
     assert_rows_agree(np.concatenate([predict(X[i : i + 1]) for i in range(len(X))]), together)
     assert_rows_agree(np.concatenate([predict(X[:cut]), predict(X[cut:])]), together)
@@ -26,7 +34,9 @@ def assert_independent(predict: Callable[[Any], np.ndarray], X: np.ndarray, rng:
 
 
 class RoundedDifferently(ClassifierMixin, BaseEstimator):
-    """A classifier whose probabilities are its features, off by a few last bits that depend on a row's place, as behind any BLAS."""
+    """A classifier whose probabilities are its features, off by a few last bits that depend on a
+    row's place, as behind any BLAS.
+    """
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> RoundedDifferently:
         self.classes_ = np.unique(y)

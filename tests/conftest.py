@@ -1,4 +1,6 @@
-"""What tests of several rooms share: an openml.org on loopback and caches of their own. No test asks the real one."""
+"""What tests of several rooms share: an openml.org on loopback and caches of their own. No test
+asks the real one.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,25 @@ from hypothesis import settings
 
 from tests.data.openml.server import Server, serve
 
-# Before openml is imported, which makes a folder there. The key for models is made there too: no test uses the real user's.
+# Before openml is imported, which makes a folder there. The key for models is made there too: no
+# test uses the real user's.
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="kdgraph-tests-")
 os.environ.pop("KDGRAPH_KEY_FILE", None)
 
-import openml  # before a test captures stderr: what it logs when it is imported would be taken for the command's
+# before a test captures stderr: what it logs when it is imported would be taken for the command's
+import openml
 
-settings.register_profile("kdgraph", deadline=None)  # how long an example takes is the machine's, and benchmarks time what matters
+settings.register_profile(
+    "kdgraph", deadline=None
+)  # how long an example takes is the machine's, and benchmarks time what matters
 settings.load_profile("kdgraph")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """The tests that are collected stay to the end: the garbage collector, which takes a third of the time here, need not look for them."""
+    """The tests that are collected stay to the end: the garbage collector, which takes a third of
+    the time here, need not look for them.
+    """
     gc.disable()
     try:
         return (yield)
@@ -38,7 +46,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.fixture(autouse=True)
 def _no_log_outlives_its_stream() -> Iterator[None]:
-    """Hydra's views of a config (``--info``, ``--cfg``) log to the stderr of their test, which is closed when that ends."""
+    """Hydra's views of a config (``--info``, ``--cfg``) log to the stderr of their test, which is
+    closed when that ends.
+    """
     before = set(logging.root.handlers)
     yield
     for handler in set(logging.root.handlers) - before:
@@ -67,7 +77,9 @@ def _server() -> Iterator[Server]:
 
 @pytest.fixture
 def openml_cache(tmp_path_factory, monkeypatch) -> Iterator[Path]:
-    """An empty cache folder, for which openml is set to openml.org; nothing of it is left afterwards."""
+    """An empty cache folder, for which openml is set to openml.org; nothing of it is left
+    afterwards.
+    """
     root = tmp_path_factory.mktemp("openml")
     monkeypatch.setenv("OPENML_CACHE_DIR", str(root))
     from kdgraph.data.openml.client import Network
@@ -80,7 +92,9 @@ def openml_cache(tmp_path_factory, monkeypatch) -> Iterator[Path]:
 
 @pytest.fixture
 def openml_server(_server, openml_cache, monkeypatch) -> Server:
-    """The server on loopback, which openml is set to; nothing is served yet, and failures wait for no one."""
+    """The server on loopback, which openml is set to; nothing is served yet, and failures wait for
+    no one.
+    """
     for kept in (_server.files, _server.failures, _server.log):
         kept.clear()
     monkeypatch.setattr(openml.config, "server", _server.api)

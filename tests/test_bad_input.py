@@ -1,4 +1,6 @@
-"""Data that cannot be used, through the command line: one whole sentence, exit code 2, no traceback, nothing else said."""
+"""Data that cannot be used, through the command line: one whole sentence, exit code 2, no
+traceback, nothing else said.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,13 @@ def kdg(capsys, tmp_path, monkeypatch) -> Callable[..., tuple[int, str, str]]:
 def good(n: int = 60, **columns: Any) -> pd.DataFrame:
     """A table that runs; ``columns`` are added, or replace its own."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"age": rng.normal(size=n), "size": rng.normal(size=n), "label": np.where(np.arange(n) % 2, "yes", "no")})
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(size=n),
+            "size": rng.normal(size=n),
+            "label": np.where(np.arange(n) % 2, "yes", "no"),
+        }
+    )
     return frame.assign(**columns)
 
 
@@ -74,46 +82,85 @@ X, Y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
 WORDS = "train, calibration, test or unused (or True where a row tests)"
 
 BAD_FILES = {
-    "no path": (nothing, ["dataset=table"], "dataset.path is missing, and no run can do without it; add dataset.path=…"),
-    "no target": (csv(good()), CSV[:2], "dataset.target is missing, and no run can do without it; add dataset.target=…"),
-    "unknown file": (csv(good()), [*CSV, "dataset.path=mi.csv"], "dataset.path=mi.csv: no such file in {cwd}; did you mean 'my.csv'?"),
-    "unknown folder": (nothing, [*CSV, "dataset.path=data/my.csv"], "dataset.path=data/my.csv: there is no folder {cwd}/data"),
-    "a folder": (lambda: Path("my.csv").mkdir(), CSV, "dataset.path=my.csv is a folder; give one file"),
+    "no path": (
+        nothing,
+        ["dataset=table"],
+        "dataset.path is missing, and no run can do without it; add dataset.path=…",
+    ),
+    "no target": (
+        csv(good()),
+        CSV[:2],
+        "dataset.target is missing, and no run can do without it; add dataset.target=…",
+    ),
+    "unknown file": (
+        csv(good()),
+        [*CSV, "dataset.path=mi.csv"],
+        "dataset.path=mi.csv: no such file in {cwd}; did you mean 'my.csv'?",
+    ),
+    "unknown folder": (
+        nothing,
+        [*CSV, "dataset.path=data/my.csv"],
+        "dataset.path=data/my.csv: there is no folder {cwd}/data",
+    ),
+    "a folder": (
+        lambda: Path("my.csv").mkdir(),
+        CSV,
+        "dataset.path=my.csv is a folder; give one file",
+    ),
     "unknown suffix": (
         lambda: Path("my.xlsx").write_bytes(b"PK"),
         [*CSV, "dataset.path=my.xlsx"],
-        "dataset.path=my.xlsx: the ending of a file says what it is, and must be one of .csv, .tsv, .parquet, .pq, .arff",
+        (
+            "dataset.path=my.xlsx: the ending of a file says what it is, and must be one of .csv,"
+            " .tsv, .parquet, .pq, .arff"
+        ),
     ),
-    "no csv": (lambda: good().to_parquet("my.csv"), CSV, "dataset.path=my.csv is a parquet file, not text; its ending must say so"),
+    "no csv": (
+        lambda: good().to_parquet("my.csv"),
+        CSV,
+        "dataset.path=my.csv is a parquet file, not text; its ending must say so",
+    ),
     "letters": (
         csv("Dear reader,\nthis, as you see, is a letter.\n"),
         CSV,
-        "dataset.path=my.csv is no table with ',' between cells: some rows have more cells than the header, which has 2; "
-        "see dataset.separator, and quote cells that contain it",
+        (
+            "dataset.path=my.csv is no table with ',' between cells: some rows have more cells than"
+            " the header, which has 2; see dataset.separator, and quote cells that contain it"
+        ),
     ),
     "ragged": (
         csv("a,label\n1,x\n2,3,y\n"),
         CSV,
-        "dataset.path=my.csv is no table with ',' between cells: line 3 has 3 cells, and those before it 2; "
-        "see dataset.separator, and quote cells that contain it",
+        (
+            "dataset.path=my.csv is no table with ',' between cells: line 3 has 3 cells, and those"
+            " before it 2; see dataset.separator, and quote cells that contain it"
+        ),
     ),
     "wrong encoding": (
         csv("a,label\n1,schön\n", "latin-1"),
         CSV,
-        "dataset.path=my.csv is not text in utf-8: byte 13 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1",
+        (
+            "dataset.path=my.csv is not text in utf-8: byte 13 (0xf6) cannot be decoded; it may be"
+            " dataset.encoding=latin-1"
+        ),
     ),
     "wrong separator": (
         csv("a;label\n1;x\n2;y\n"),
         CSV,
-        "dataset.path=my.csv has one column, 'a;label'; its cells seem to be separated otherwise: 'dataset.separator=\";\"'",
+        (
+            "dataset.path=my.csv has one column, 'a;label'; its cells seem to be separated"
+            " otherwise: 'dataset.separator=\";\"'"
+        ),
     ),
     "empty file": (csv(""), CSV, "dataset.path=my.csv is empty"),
     "header only": (csv("a,label\n"), CSV, "my: the table has 2 columns and no rows"),
     "no parquet": (
         lambda: Path("my.parquet").write_text("a,label\n1,x\n"),
         [*CSV, "dataset.path=my.parquet"],
-        "dataset.path=my.parquet is no parquet file, or damaged: Parquet magic bytes not found in footer. "
-        "Either the file is corrupted or this is not a parquet file.",
+        (
+            "dataset.path=my.parquet is no parquet file, or damaged: Parquet magic bytes not found"
+            " in footer. Either the file is corrupted or this is not a parquet file."
+        ),
     ),
     "no arff": (
         lambda: Path("my.arff").write_text("a,label\n1,x\n"),
@@ -123,69 +170,111 @@ BAD_FILES = {
 }
 
 BAD_COLUMNS = {
-    "no such target": (csv(good()), [*CSV, "dataset.target=lable"], "my has no column 'lable' (dataset.target); did you mean 'label'?"),
+    "no such target": (
+        csv(good()),
+        [*CSV, "dataset.target=lable"],
+        "my has no column 'lable' (dataset.target); did you mean 'label'?",
+    ),
     "missing labels": (
         csv(good(label=["yes", "no", None] * 20)),
         CSV,
         "my: 20 of 60 rows have no label in 'label' (first: row 2); remove them",
     ),
-    "one class": (csv(good(label="yes")), CSV, "my: a classifier needs two classes, the target 'label' has only ['yes']"),
+    "one class": (
+        csv(good(label="yes")),
+        CSV,
+        "my: a classifier needs two classes, the target 'label' has only ['yes']",
+    ),
     "text among numbers": (
         csv(good(age=cell("n/a"))),
         CSV,
-        "my: column 'age' has 'n/a' in row 7, and most of its cells are numbers; "
-        "'dataset.missing=[n/a]' reads it as missing, 'dataset.categorical=[age]' takes all as names",
+        (
+            "my: column 'age' has 'n/a' in row 7, and most of its cells are numbers;"
+            " 'dataset.missing=[n/a]' reads it as missing, 'dataset.categorical=[age]' takes all as"
+            " names"
+        ),
     ),
     "dates": (
         csv(good(when=pd.date_range("2020-01-01", periods=60).astype(str))),
         CSV,
-        "my: column 'when' holds dates or times (2020-01-01); 'dataset.parse_dates=[when]' turns it into days since 1970-01-01, "
-        "'dataset.drop=[when]' leaves it out",
+        (
+            "my: column 'when' holds dates or times (2020-01-01); 'dataset.parse_dates=[when]'"
+            " turns it into days since 1970-01-01, 'dataset.drop=[when]' leaves it out"
+        ),
     ),
     "dates and a stray": (
         csv(good(when=["unknown", *pd.date_range("2020-01-01", periods=59).astype(str)])),
         CSV,
-        "my: column 'when' holds dates or times (2020-01-01), and 'unknown', which is none; 'dataset.parse_dates=[when]' "
-        "'dataset.missing=[unknown]' turns it into days since 1970-01-01, 'dataset.drop=[when]' leaves it out",
+        (
+            "my: column 'when' holds dates or times (2020-01-01), and 'unknown', which is none;"
+            " 'dataset.parse_dates=[when]' 'dataset.missing=[unknown]' turns it into days since"
+            " 1970-01-01, 'dataset.drop=[when]' leaves it out"
+        ),
     ),
     "numbers with commas and a stray": (
         csv(good(size=["n.b.", *(f"{i},5" for i in range(59))])),
         CSV,
-        "my: column 'size' has numbers with commas, such as '0,5', which are read as text; write plain numbers such as 1234.5, "
-        "or 'dataset.categorical=[size]' takes them as names",
+        (
+            "my: column 'size' has numbers with commas, such as '0,5', which are read as text;"
+            " write plain numbers such as 1234.5, or 'dataset.categorical=[size]' takes them as"
+            " names"
+        ),
     ),
     "identifiers of more digits than a float has": (
         csv(good(patient=[2**53 + i for i in range(60)])),
         CSV,
-        "my: column 'patient' has whole numbers from 2^53 on (9007199254740992), and 29 different values of 60 would be lost in double "
-        "precision; if they are names, 'dataset.categorical=[patient]' takes them as such, and 'dataset.drop=[patient]' leaves them out",
+        (
+            "my: column 'patient' has whole numbers from 2^53 on (9007199254740992), and 29"
+            " different values of 60 would be lost in double precision; if they are names,"
+            " 'dataset.categorical=[patient]' takes them as such, and 'dataset.drop=[patient]'"
+            " leaves them out"
+        ),
     ),
     "many whole numbers as classes": (
         csv(good(letter=np.arange(60) % 24)),
         [*CSV, "dataset.target=letter", "dataset.drop=[label]"],
-        "dataset=my is for regression, and parent=random_forest is a classifier; dataset.task=classification takes its 24 whole numbers "
-        "as classes; else choose a data set with classes, or what is for regression: method=local_pit",
+        (
+            "dataset=my is for regression, and parent=random_forest is a classifier;"
+            " dataset.task=classification takes its 24 whole numbers as classes; else choose a data"
+            " set with classes, or what is for regression: method=local_pit"
+        ),
     ),
     "a target of dates": (
         csv(good(day=pd.date_range("2020-01-01", periods=60).astype(str))),
         [*CSV, "dataset.target=day", "dataset.drop=[label]"],
-        "my: the target 'day' holds dates or times (2020-01-01); 'dataset.parse_dates=[day]' turns it into days since 1970-01-01, "
-        "'dataset.task=classification' takes its values as classes",
+        (
+            "my: the target 'day' holds dates or times (2020-01-01); 'dataset.parse_dates=[day]'"
+            " turns it into days since 1970-01-01, 'dataset.task=classification' takes its values"
+            " as classes"
+        ),
     ),
     "infinity": (
         csv(good(age=cell(np.inf))),
         CSV,
-        "my: column 'age' has inf in row 7, and features must be finite: "
-        "'dataset.missing=[\"inf\"]' reads it as missing, else write a number",
+        (
+            "my: column 'age' has inf in row 7, and features must be finite: "
+            "'dataset.missing=[\"inf\"]' reads it as missing, else write a number"
+        ),
     ),
     "a code for missing": (
         csv(good(age=cell(1e30))),
         CSV,
-        "my: column 'age' has 1e+30 in row 7; values from 1e18 on are usually codes for missing, and their squares lose all others: "
-        "'dataset.missing=[1e+30]' reads it as missing, else rescale the column",
+        (
+            "my: column 'age' has 1e+30 in row 7; values from 1e18 on are usually codes for"
+            " missing, and their squares lose all others: 'dataset.missing=[1e+30]' reads it as"
+            " missing, else rescale the column"
+        ),
     ),
-    "columns of one name": (csv("a,a,label\n1,2,x\n3,4,y\n"), CSV, "my: several columns have the same name (a); give each column its own"),
-    "drop nothing": (csv(good()), [*CSV, "dataset.drop=[ago]"], "my has no column 'ago' (dataset.drop); did you mean 'age'?"),
+    "columns of one name": (
+        csv("a,a,label\n1,2,x\n3,4,y\n"),
+        CSV,
+        "my: several columns have the same name (a); give each column its own",
+    ),
+    "drop nothing": (
+        csv(good()),
+        [*CSV, "dataset.drop=[ago]"],
+        "my has no column 'ago' (dataset.drop); did you mean 'age'?",
+    ),
     "categorical nothing": (
         csv(good()),
         [*CSV, "dataset.categorical=[colour]"],
@@ -196,11 +285,18 @@ BAD_COLUMNS = {
         [*CSV, "dataset.drop=[age,size]"],
         "my: no feature is left beside the target 'label' and the 2 columns put aside",
     ),
-    "nothing in a column": (csv(good(age=np.nan)), CSV, f"my: column 'age' has no value in any row; {DROP.format('age')}"),
+    "nothing in a column": (
+        csv(good(age=np.nan)),
+        CSV,
+        f"my: column 'age' has no value in any row; {DROP.format('age')}",
+    ),
     "free text": (
         csv(good(2400, note=[f"note {i}" for i in range(2400)])),
         CSV,
-        f"my: column 'note' has 2,400 different texts in 2,400 rows, which are no categories; {DROP.format('note')}",
+        (
+            "my: column 'note' has 2,400 different texts in 2,400 rows, which are no categories;"
+            f" {DROP.format('note')}"
+        ),
     ),
     "no such groups": (
         csv(good()),
@@ -210,12 +306,18 @@ BAD_COLUMNS = {
     "a group of text": (
         csv(good(town=["Ulm", "Bonn"] * 30)),
         [*CSV, "dataset.group=[age,town]"],
-        "my: dataset.group names 'town', which has 'Ulm'; of several columns the largest counts, so each must hold numbers or truth values",
+        (
+            "my: dataset.group names 'town', which has 'Ulm'; of several columns the largest"
+            " counts, so each must hold numbers or truth values"
+        ),
     ),
     "a threshold of text": (
         csv(good()),
         [*CSV, "dataset.threshold=median"],
-        "my: the target 'label' has 'no' in row 0, and dataset.threshold cuts finite numbers; leave it null, and each value is a class",
+        (
+            "my: the target 'label' has 'no' in row 0, and dataset.threshold cuts finite numbers;"
+            " leave it null, and each value is a class"
+        ),
     ),
     "a threshold that is none": (
         csv(good()),
@@ -235,13 +337,19 @@ BAD_COLUMNS = {
     "folds by number": (
         csv(good(fold=[0, 1, 2] * 20)),
         [*CSV, "dataset.split_column=fold"],
-        "my: dataset.split_column='fold' has numbers such as 0, and which of them test is not guessed; 'dataset.split_at=[1]' trains "
-        f"on those up to 1 and tests on larger ones, or replace them with {WORDS}",
+        (
+            "my: dataset.split_column='fold' has numbers such as 0, and which of them test is not"
+            " guessed; 'dataset.split_at=[1]' trains on those up to 1 and tests on larger ones, or"
+            f" replace them with {WORDS}"
+        ),
     ),
     "no test rows": (
         csv(good(part="train")),
         [*CSV, "dataset.split_column=part"],
-        "my: dataset.split_column='part' names no row for test; a split needs rows that train and rows that test",
+        (
+            "my: dataset.split_column='part' names no row for test; a split needs rows that train"
+            " and rows that test"
+        ),
     ),
     "overlapping indices": (
         rows(train=[*range(40)], test=[*range(30, 60)]),
@@ -256,23 +364,35 @@ BAD_COLUMNS = {
     "require": (
         csv(good(town=["Ulm", "Bonn"] * 30)),
         [*CSV, "dataset.require=numeric"],
-        "my has 1 categorical column (town), and dataset.require=numeric shuts it out; dataset.require=any lets it in",
+        (
+            "my has 1 categorical column (town), and dataset.require=numeric shuts it out;"
+            " dataset.require=any lets it in"
+        ),
     ),
-    "a bad parameter": (csv(good()), [*CSV, "dataset.require=numbers"], "dataset.require must be one of any, numeric, got 'numbers'"),
+    "a bad parameter": (
+        csv(good()),
+        [*CSV, "dataset.require=numbers"],
+        "dataset.require must be one of any, numeric, got 'numbers'",
+    ),
 }
 
 BAD_ARRAYS = {
     "no X": (
         npz(Z=X, y=Y),
         NPZ,
-        "dataset.path=my.npz has an array 'Z' that nothing reads; known: X, y, X_test, y_test, groups, split_groups, feature_names",
+        (
+            "dataset.path=my.npz has an array 'Z' that nothing reads; known: X, y, X_test, y_test,"
+            " groups, split_groups, feature_names"
+        ),
     ),
     "no y": (npz(X=X), NPZ, "dataset.path=my.npz has no array 'y'; it has X"),
     "objects": (
         npz(X=X, y=np.array(["a", None] * 30, dtype=object)),
         NPZ,
-        "dataset.path=my.npz holds Python objects, which are not read because they can run code; "
-        "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))",
+        (
+            "dataset.path=my.npz holds Python objects, which are not read because they can run"
+            " code; save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
+        ),
     ),
     "labels for other rows": (
         npz(X=X, y=Y[:50]),
@@ -287,12 +407,18 @@ BAD_ARRAYS = {
     "images that would be scaled": (
         npz(X=np.linspace(0, 1, 60 * 16).reshape(60, 1, 4, 4), y=Y),
         NPZ,
-        "scale must be none for images, which are in [0, 1] already, got 'max_norm'; it is for vectors",
+        (
+            "scale must be none for images, which are in [0, 1] already, got 'max_norm'; it is for"
+            " vectors"
+        ),
     ),
     "images for a forest": (
         npz(X=np.linspace(0, 1, 60 * 16).reshape(60, 1, 4, 4), y=Y),
         [*NPZ, "dataset.scale=none"],
-        "dataset=my has images, and parent=random_forest takes vectors; choose a network: parent=cnn",
+        (
+            "dataset=my has images, and parent=random_forest takes vectors; choose a network:"
+            " parent=cnn"
+        ),
     ),
 }
 
@@ -300,8 +426,10 @@ BAD_SPLITS = {
     "one row of a class": (
         csv(good(label=["maybe" if i == 9 else "yes" if i % 2 else "no" for i in range(60)])),
         CSV,
-        "my: too few rows to calibrate, class 'maybe' has 0 of the 12 calibration rows and needs 2; "
-        "raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)",
+        (
+            "my: too few rows to calibrate, class 'maybe' has 0 of the 12 calibration rows and"
+            " needs 2; raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)"
+        ),
     ),
     "too few rows": (
         csv(good(60)),
@@ -311,27 +439,45 @@ BAD_SPLITS = {
     "hardly any rows": (
         csv(good(4)),
         CSV,
-        "my: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class; give a number of rows, "
-        "or null for 30 % of the rows that fit and calibrate",
+        (
+            "my: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class;"
+            " give a number of rows, or null for 30 % of the rows that fit and calibrate"
+        ),
     ),
     "a regression": (
         csv(good()),
         [*CSV, "dataset.target=age", "dataset.drop=[label]"],
-        "dataset=my is for regression, and parent=random_forest is a classifier; "
-        "choose a data set with classes, or what is for regression: method=local_pit",
+        (
+            "dataset=my is for regression, and parent=random_forest is a classifier; "
+            "choose a data set with classes, or what is for regression: method=local_pit"
+        ),
     ),
     "a regression that is told before the file is read": (
         csv(good(age=np.inf)),
         [*CSV, "dataset.task=regression"],
-        "dataset=my is for regression, and parent=random_forest is a classifier; "
-        "choose a data set with classes, or what is for regression: method=local_pit",
+        (
+            "dataset=my is for regression, and parent=random_forest is a classifier; "
+            "choose a data set with classes, or what is for regression: method=local_pit"
+        ),
     ),
 }
 
 BAD_IDS = {
-    "openml without id": (nothing, ["dataset=openml"], "dataset.id is missing, and no run can do without it; add dataset.id=…"),
-    "openml 0": (nothing, ["dataset=openml", "dataset.id=0"], "dataset.id must be in [1, inf), got 0"),
-    "openml by name": (nothing, ["dataset=openml", "dataset.id=iris"], "dataset.id must be an integer in [1, inf), got 'iris'"),
+    "openml without id": (
+        nothing,
+        ["dataset=openml"],
+        "dataset.id is missing, and no run can do without it; add dataset.id=…",
+    ),
+    "openml 0": (
+        nothing,
+        ["dataset=openml", "dataset.id=0"],
+        "dataset.id must be in [1, inf), got 0",
+    ),
+    "openml by name": (
+        nothing,
+        ["dataset=openml", "dataset.id=iris"],
+        "dataset.id must be an integer in [1, inf), got 'iris'",
+    ),
 }
 
 BAD = BAD_FILES | BAD_COLUMNS | BAD_ARRAYS | BAD_SPLITS | BAD_IDS
@@ -347,9 +493,12 @@ def test_one_sentence(kdg, case, tmp_path):
 
 
 WAYS_OUT = {
-    "dates": 1, "dates and a stray": 2, "numbers with commas and a stray": 1, "identifiers of more digits than a float has": 1,
+    "dates": 1,
+    "dates and a stray": 2,
+    "numbers with commas and a stray": 1,
+    "identifiers of more digits than a float has": 1,
     "folds by number": 1,
-}  # fmt: skip
+}
 """Cases with an override to paste, and how many of those in its sentence belong together."""
 
 
@@ -359,7 +508,9 @@ def test_the_way_out_runs_when_it_is_pasted(kdg, case):
     write, arguments, _ = BAD[case]
     write()
     ways = re.findall(r"'dataset\.\w+=[^']*'", kdg(*arguments)[2])
-    code, _, err = kdg(*arguments, *(shlex.split(way)[0] for way in ways[: WAYS_OUT[case]]), "--json")
+    code, _, err = kdg(
+        *arguments, *(shlex.split(way)[0] for way in ways[: WAYS_OUT[case]]), "--json"
+    )
     assert (code, err) == (0, "")
 
 
@@ -397,21 +548,43 @@ def test_row_numbers_without_a_name_are_left_out_and_told(kdg):
     good().to_csv("my.csv")
     code, out, _ = kdg(*CSV, "--json")
     assert code == 0
-    assert warnings_of_the_split(out) == ["my: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it"]
+    assert warnings_of_the_split(out) == [
+        "my: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it"
+    ]
 
 
 def test_a_table_of_all_kinds_of_columns_runs(kdg):
-    columns = {"town": ["Ulm", "Bonn", None] * 20, "open": [True, False] * 30, "count": cell(np.nan), "month": np.arange(60) % 12 + 1}
+    columns = {
+        "town": ["Ulm", "Bonn", None] * 20,
+        "open": [True, False] * 30,
+        "count": cell(np.nan),
+        "month": np.arange(60) % 12 + 1,
+    }
     csv(good(**columns, part=(["train"] * 6 + ["test"] * 4 + ["valid"] * 2) * 5))()
     code, out, err = kdg(*CSV, "dataset.categorical=[month]", "dataset.split_column=part", "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)["dataset"]
-    assert (found["name"], found["n_train"], found["n_calibration"], found["n_test"]) == ("my", 30, 10, 20)
+    assert (found["name"], found["n_train"], found["n_calibration"], found["n_test"]) == (
+        "my",
+        30,
+        10,
+        20,
+    )
 
 
 def test_the_folder_of_a_run_is_named_after_the_file(kdg, tmp_path):
     good().to_csv("my table.csv", index=False)
     assert kdg("dataset=table", "dataset.path=my table.csv", "dataset.target=label")[0] == 0
-    assert [path.name for path in (tmp_path / "outputs").iterdir() if not path.name.startswith(".")] == ["my_table"]
-    assert kdg("dataset=table", "dataset.path=my table.csv", "dataset.target=label", "dataset.name=mine")[0] == 0
+    assert [
+        path.name for path in (tmp_path / "outputs").iterdir() if not path.name.startswith(".")
+    ] == ["my_table"]
+    assert (
+        kdg(
+            "dataset=table",
+            "dataset.path=my table.csv",
+            "dataset.target=label",
+            "dataset.name=mine",
+        )[0]
+        == 0
+    )
     assert (tmp_path / "outputs" / "mine").is_dir()

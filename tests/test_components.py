@@ -8,9 +8,17 @@ from kdgraph.components import errors_by_key
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.messages import unknown_group, unknown_option
 
-NODE = {"name": "a", "degree": 1, "method": "x", "features": {"_target_": "b", "reduce": "tsne", "scale": 1}, "other": {"scale": 2}}
+NODE = {
+    "name": "a",
+    "degree": 1,
+    "method": "x",
+    "features": {"_target_": "b", "reduce": "tsne", "scale": 1},
+    "other": {"scale": 2},
+}
 SENTENCES = {
-    "degree=1 needs coordinates; use degree=0": "gate.degree=1 needs coordinates; use gate.degree=0",
+    "degree=1 needs coordinates; use degree=0": (
+        "gate.degree=1 needs coordinates; use gate.degree=0"
+    ),
     "reduce=tsne has no place for new rows": "gate.features.reduce=tsne has no place for new rows",
     "features.reduce=tsne is slow": "gate.features.reduce=tsne is slow",
     "scale=1 stands in two nodes": "scale=1 stands in two nodes",
@@ -41,4 +49,8 @@ def test_a_launcher_of_a_cluster_without_its_extra_names_the_extra(name):
 
 def test_a_group_that_is_none_is_told_apart_from_an_option():
     message = str(unknown_group("hydra/launchr", ["dataset", "hydra/launcher"]))
-    assert message == "no config group named 'hydra/launchr'; did you mean 'hydra/launcher'? (there are: dataset, hydra/launcher)"
+    assert (
+        message
+        == "no config group named 'hydra/launchr'; did you mean 'hydra/launcher'? (there are:"
+        " dataset, hydra/launcher)"
+    )

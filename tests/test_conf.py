@@ -18,7 +18,11 @@ from kdgraph.errors import ConfigError
 from kdgraph.report.options import first_comment
 from kdgraph.run_config import COMPONENTS, check
 
-FILES = sorted(path for path in conf_dir().rglob("*.yaml") if path.name != "config.yaml" and not path.name.startswith("_"))
+FILES = sorted(
+    path
+    for path in conf_dir().rglob("*.yaml")
+    if path.name != "config.yaml" and not path.name.startswith("_")
+)
 IDS = [path.relative_to(conf_dir()).with_suffix("").as_posix() for path in FILES]
 NEEDS = {
     "method/density_pit": ["dataset=heteroscedastic"],
@@ -96,14 +100,30 @@ NEEDS = {
 AS_ANOTHER = {
     "experiment/bench/tabular_ood_openml": ["method=isotonic,knn,energy_tuned", "seed=0"],
     "experiment/paper/p1/cc18_published": ["dataset=cc18/balance_scale,cc18/wdbc"],
-    "experiment/paper/p4/celeba_hair_type": ["method=paper/p4/celeba/none,paper/p4/celeba/mmce,paper/p4/celeba/lore_pca"],
-    "experiment/paper/p4/crime_long": ["method=paper/p4/crime/none,paper/p4/crime/mmce,paper/p4/crime/lore_pca", "seed=0"],
+    "experiment/paper/p4/celeba_hair_type": [
+        "method=paper/p4/celeba/none,paper/p4/celeba/mmce,paper/p4/celeba/lore_pca"
+    ],
+    "experiment/paper/p4/crime_long": [
+        "method=paper/p4/crime/none,paper/p4/crime/mmce,paper/p4/crime/lore_pca",
+        "seed=0",
+    ],
 }
-"""Sweeps over the methods or data sets of a file that they are built on: some of them, and one seed."""
-NAMED_BY_THEIR_PARAMETERS = {"dataset/arrays", "dataset/image_files", "dataset/openml", "dataset/scores", "dataset/table", "dataset/text"}
+"""Sweeps over the methods or data sets of a file that they are built on: some of them, and one
+seed.
+"""
+NAMED_BY_THEIR_PARAMETERS = {
+    "dataset/arrays",
+    "dataset/image_files",
+    "dataset/openml",
+    "dataset/scores",
+    "dataset/table",
+    "dataset/text",
+}
 
 
-COMPONENT_FILES = [path for path in FILES if path.parent.name in COMPONENTS and "_target_" in path.read_text()]
+COMPONENT_FILES = [
+    path for path in FILES if path.parent.name in COMPONENTS and "_target_" in path.read_text()
+]
 COMPONENT_IDS = [name for path, name in zip(FILES, IDS, strict=True) if path in COMPONENT_FILES]
 
 
@@ -114,8 +134,15 @@ PAPERS = {
     "p4": "crime celeba_hair_color celeba_hair_type cifar10",
     "p5": "table1 table2 simulation diamonds",
 }
-_NODES = {path: yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {} for path in FILES}  # the quick one of two
-TO_COME = {name: _NODES[path]["to_come"] for path, name in zip(FILES, IDS, strict=True) if "to_come" in _NODES[path]}
+_NODES = {
+    path: yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
+    for path in FILES
+}  # the quick one of two
+TO_COME = {
+    name: _NODES[path]["to_come"]
+    for path, name in zip(FILES, IDS, strict=True)
+    if "to_come" in _NODES[path]
+}
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +152,9 @@ def _composer() -> Composer:
 
 @pytest.fixture(autouse=True)
 def _presets_are_composed_once(_composer, monkeypatch) -> Iterator[None]:
-    """As in a sweep: most files are composed beside the same preset, to which a run's method is compared. Nothing else is kept."""
+    """As in a sweep: most files are composed beside the same preset, to which a run's method is
+    compared. Nothing else is kept.
+    """
     monkeypatch.setattr(config, "Composer", lambda config_dir: _composer)
     yield
     _composer.wholes.clear()
@@ -133,7 +162,11 @@ def _presets_are_composed_once(_composer, monkeypatch) -> Iterator[None]:
 
 
 def test_every_experiment_of_the_papers_has_its_name():
-    assert {f"experiment/paper/{paper}/{name}" for paper, names in PAPERS.items() for name in names.split()} <= set(IDS)
+    assert {
+        f"experiment/paper/{paper}/{name}"
+        for paper, names in PAPERS.items()
+        for name in names.split()
+    } <= set(IDS)
 
 
 @pytest.mark.parametrize("name", TO_COME)
@@ -145,8 +178,12 @@ def test_one_that_is_to_come_says_so(name):
 
 _PUBLIC = [name for name in IDS if name.startswith(("dataset/cc18/", "dataset/openml/"))]
 _OF_PRESETS = ("calibrator/", "gate/", "network/", "parent/")
-_SLOW = {name for name in IDS if name.startswith(("experiment/", *_OF_PRESETS))} | set(_PUBLIC) - set(_PUBLIC[::10])
-"""Sweeps, parts that presets of methods choose too, and nine of ten public tables: their files differ in a name and a number."""
+_SLOW = {name for name in IDS if name.startswith(("experiment/", *_OF_PRESETS))} | set(
+    _PUBLIC
+) - set(_PUBLIC[::10])
+"""Sweeps, parts that presets of methods choose too, and nine of ten public tables: their files
+differ in a name and a number.
+"""
 
 
 def _marked(name: str, *values):
@@ -162,9 +199,21 @@ def _marked(name: str, *values):
     ],
 )
 def test_it_composes_and_passes_the_check(path, name):
-    """Methods of a paper are composed with the experiment that sweeps them, and data sets below; of a sweep each option once."""
+    """Methods of a paper are composed with the experiment that sweeps them, and data sets below; of
+    a sweep each option once.
+    """
     group, _, option = name.partition("/")
-    planned, seen = plan([*NEEDS.get(name, []), f"{group}={option}", *_one_value_each(path), *AS_ANOTHER.get(name, [])]), set()
+    planned, seen = (
+        plan(
+            [
+                *NEEDS.get(name, []),
+                f"{group}={option}",
+                *_one_value_each(path),
+                *AS_ANOTHER.get(name, []),
+            ]
+        ),
+        set(),
+    )
     for job in planned.jobs:
         if not planned.multirun or set(job.swept.items()) - seen:
             check(job.config)
@@ -172,9 +221,11 @@ def test_it_composes_and_passes_the_check(path, name):
 
 
 def _one_value_each(path) -> list[str]:
-    """Of the values that a sweep gives a number or a word, one: options of groups compose differently, values do not.
+    """Of the values that a sweep gives a number or a word, one: options of groups compose
+    differently, values do not.
 
-    Of many data sets the first two, and of the methods those of the paper and three more: each of the others has a test of its own.
+    Of many data sets the first two, and of the methods those of the paper and three more: each of
+    the others has a test of its own.
     """
     swept = (_NODES[path].get("hydra") or {}).get("sweeper", {}).get("params", {})
     values = {key: str(given).split(",")[0] for key, given in swept.items() if "." in key}
@@ -184,7 +235,9 @@ def _one_value_each(path) -> list[str]:
         methods = [name.strip() for name in swept["method"].split(",")]
         public = [name for name in methods if not name.startswith("paper/")]
         values["method"] = ",".join(name for name in methods if name not in public[2:-1])
-    return [f"{key}={value}" for key, value in values.items()] + (["seed=0"] if "seed" in swept else [])
+    return [f"{key}={value}" for key, value in values.items()] + (
+        ["seed=0"] if "seed" in swept else []
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
@@ -229,10 +282,17 @@ def test_what_it_lists_are_the_defaults_of_its_class(path):
 
 
 def _chooses(path, key) -> bool:
-    """A file whose purpose is that value: options that share a class and differ in this parameter."""
+    """A file whose purpose is that value: options that share a class and differ in this
+    parameter.
+    """
     here = _NODES[path]
-    others = [node for other, node in _NODES.items() if other.parent == path.parent and other != path]
-    return any(other.get("_target_") == here["_target_"] and other.get(key) != here[key] for other in others)
+    others = [
+        node for other, node in _NODES.items() if other.parent == path.parent and other != path
+    ]
+    return any(
+        other.get("_target_") == here["_target_"] and other.get(key) != here[key]
+        for other in others
+    )
 
 
 SOURCES = [name for name in IDS if name.startswith("dataset/")]
@@ -246,7 +306,11 @@ def test_a_data_set_composes_passes_the_check_builds_a_source_and_says_how_many_
     source = build(node)
     assert isinstance(source, Simulation | Table)
     known = set(parameters_of(target_of(node))) | {"name", "_target_"}
-    rows = {"n_train", "n_calibration", "n_test", "scale"} if isinstance(source, Simulation) else set(split_options())
+    rows = (
+        {"n_train", "n_calibration", "n_test", "scale"}
+        if isinstance(source, Simulation)
+        else set(split_options())
+    )
     assert set(node) == known | rows | {"name", "_target_"}
     assert source.name == node["name"] or name in NAMED_BY_THEIR_PARAMETERS
 

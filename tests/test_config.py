@@ -32,7 +32,12 @@ def config_dir(tmp_path):
 
 
 def test_the_default_run_is_kdf_on_the_spiral(default):
-    assert (default.dataset["name"], default.parent["name"], default.calibrator["name"], default.method) == (
+    assert (
+        default.dataset["name"],
+        default.parent["name"],
+        default.calibrator["name"],
+        default.method,
+    ) == (
         "spiral",
         "random_forest",
         "kdf",
@@ -49,7 +54,14 @@ def test_n_jobs_force_and_out_do_not_change_the_run_id(default):
 
 
 @pytest.mark.parametrize(
-    "override", ["seed=1", "dataset.noise_std=0.3", "parent.n_estimators=100", "metrics.test.ece.bins=10", "figures=none"]
+    "override",
+    [
+        "seed=1",
+        "dataset.noise_std=0.3",
+        "parent.n_estimators=100",
+        "metrics.test.ece.bins=10",
+        "figures=none",
+    ],
 )
 def test_the_science_changes_the_run_id(default, override):
     assert compose([override]).run_id != default.run_id
@@ -60,7 +72,10 @@ TABLE = "{{name: other, _target_: kdgraph.data.tables.TableFile, path: {file}, t
 
 @pytest.mark.parametrize(
     "reads",
-    [["dataset=table", "dataset.path={file}", "dataset.target=label"], ["ood=dataset", "ood.name=iris", "ood.source=" + TABLE]],
+    [
+        ["dataset=table", "dataset.path={file}", "dataset.target=label"],
+        ["ood=dataset", "ood.name=iris", "ood.source=" + TABLE],
+    ],
     ids=["dataset", "ood"],
 )
 def test_another_content_of_the_file_is_another_run(tmp_path, reads):
@@ -73,12 +88,18 @@ def test_another_content_of_the_file_is_another_run(tmp_path, reads):
         found.append(plan(overrides).jobs[0].config.run_id)
     assert found[0] == found[2] != found[1]
     file.unlink()
-    assert plan(overrides).jobs[0].config.run_id not in found  # composing needs no file; the run says that it is missing
+    assert (
+        plan(overrides).jobs[0].config.run_id not in found
+    )  # composing needs no file; the run says that it is missing
 
 
 def test_the_run_id_is_of_the_science_alone(default):
     science = default.science()
-    assert run_id({**science, "n_jobs": 3}) == run_id(dict(reversed(science.items()))) == default.run_id
+    assert (
+        run_id({**science, "n_jobs": 3})
+        == run_id(dict(reversed(science.items())))
+        == default.run_id
+    )
     assert len(default.run_id) == 8
     assert default.run_dir.parts == ("outputs", "spiral", "kdf", default.run_id)
 
@@ -127,16 +148,26 @@ def test_a_method_on_a_network_takes_the_network_that_was_chosen(overrides, pare
 
 def test_in_a_sweep_each_data_set_has_its_own_network():
     jobs = plan(["dataset=spiral,shapes", "method=kdn"], multirun=True).jobs
-    assert [(job.config.parent["name"], job.config.method) for job in jobs] == [("mlp", "kdn"), ("cnn", "kdn")]
+    assert [(job.config.parent["name"], job.config.method) for job in jobs] == [
+        ("mlp", "kdn"),
+        ("cnn", "kdn"),
+    ]
 
 
 def test_a_choice_on_the_command_line_wins_over_the_preset():
-    assert plan(["calibrator=isotonic", "method=kdf"]).jobs[0].config.calibrator["name"] == "isotonic"
+    assert (
+        plan(["calibrator=isotonic", "method=kdf"]).jobs[0].config.calibrator["name"] == "isotonic"
+    )
 
 
 def test_a_sweep_is_expanded_in_the_order_of_hydra():
     planned = plan(["dataset=wine,iris", "seed=range(0,2)", "n_jobs=1"], multirun=True)
-    assert [(job.config.dataset["name"], job.config.seed) for job in planned.jobs] == [("wine", 0), ("wine", 1), ("iris", 0), ("iris", 1)]
+    assert [(job.config.dataset["name"], job.config.seed) for job in planned.jobs] == [
+        ("wine", 0),
+        ("wine", 1),
+        ("iris", 0),
+        ("iris", 1),
+    ]
     assert planned.jobs[1].swept == {"dataset": "wine", "seed": "1"}
     assert planned.multirun and planned.parallel
     assert not plan(["seed=0,1", "hydra/launcher=basic"], multirun=True).parallel
@@ -150,7 +181,9 @@ def test_a_run_in_a_sweep_has_the_same_directory_as_alone():
 def test_an_experiment_may_be_a_sweep_and_the_command_line_wins(config_dir):
     planned = plan(["experiment=small", "seed=5"], config_dir=config_dir)
     assert planned.multirun
-    assert [(job.config.dataset["name"], job.config.seed, job.config.method) for job in planned.jobs] == [
+    assert [
+        (job.config.dataset["name"], job.config.seed, job.config.method) for job in planned.jobs
+    ] == [
         ("digits", 5, "isotonic"),
         ("wine", 5, "isotonic"),
     ]
@@ -173,7 +206,12 @@ def test_compose_takes_no_sweep(config_dir):
 
 def test_build_injects_only_what_the_class_takes():
     frozen = object()
-    calibrator = build({"name": "none", "_target_": "kdgraph.calibration.Uncalibrated"}, estimator=frozen, random_state=3, n_jobs=2)
+    calibrator = build(
+        {"name": "none", "_target_": "kdgraph.calibration.Uncalibrated"},
+        estimator=frozen,
+        random_state=3,
+        n_jobs=2,
+    )
     assert (calibrator.estimator, calibrator.random_state) == (frozen, 3)
     assert build({"name": "none", "_target_": None}, estimator=frozen) is None
 
@@ -186,12 +224,30 @@ class Needy:
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        (None, "parent must be the name of one of its options, got None; 'kdg list parent' shows them"),
-        ({"name": "a/b", "_target_": None}, "parent.name must be made of letters, digits, '_', '-' and '.', got 'a/b'"),
-        ({"name": "a", "_target_": "no_such.Thing"}, "parent._target_: cannot import 'no_such.Thing' (No module named 'no_such')"),
-        ({"name": "a", "_target_": "{here}.Needy"}, "parent.size is missing, and {here}.Needy has no default for it; add +parent.size=…"),
-        ({"name": "a", "_target_": "{here}.Needy", "size": "x"}, "parent.size must be an integer, got 'x'"),
-        ({"name": "a", "_target_": "{here}.Needy", "size": 1, "siz": 1}, "unknown key 'parent.siz'; did you mean 'parent.size'?"),
+        (
+            None,
+            "parent must be the name of one of its options, got None; 'kdg list parent' shows them",
+        ),
+        (
+            {"name": "a/b", "_target_": None},
+            "parent.name must be made of letters, digits, '_', '-' and '.', got 'a/b'",
+        ),
+        (
+            {"name": "a", "_target_": "no_such.Thing"},
+            "parent._target_: cannot import 'no_such.Thing' (No module named 'no_such')",
+        ),
+        (
+            {"name": "a", "_target_": "{here}.Needy"},
+            "parent.size is missing, and {here}.Needy has no default for it; add +parent.size=…",
+        ),
+        (
+            {"name": "a", "_target_": "{here}.Needy", "size": "x"},
+            "parent.size must be an integer, got 'x'",
+        ),
+        (
+            {"name": "a", "_target_": "{here}.Needy", "size": 1, "siz": 1},
+            "unknown key 'parent.siz'; did you mean 'parent.size'?",
+        ),
     ],
 )
 def test_a_component_that_cannot_be_built_is_told_in_one_line(node, message, monkeypatch):
@@ -214,24 +270,37 @@ def test_plain_values_are_checked(default):
 
 
 def test_a_pattern_that_matches_nothing_is_no_sweep_of_no_runs():
-    with pytest.raises(ConfigError, match=r"^'dataset=glob\(spyral\*\)' matches nothing; 'kdg list dataset' shows what there is$"):
+    with pytest.raises(
+        ConfigError,
+        match=(
+            r"^'dataset=glob\(spyral\*\)' matches nothing; 'kdg list dataset' shows what there is$"
+        ),
+    ):
         plan(["dataset=glob(spyral*)"], multirun=True)
 
 
 def test_a_value_of_one_swept_data_set_alone_is_none_of_the_first(default):
     """``rare`` is a key of tables; the default data set, a simulation, has no such key."""
     jobs = plan(["dataset=wine,iris", "dataset.rare=drop", "seed=range(0,2)"], multirun=True).jobs
-    assert [(job.config.dataset["name"], job.config.dataset["rare"], job.config.seed) for job in jobs] == [
-        (name, "drop", seed) for name in ("wine", "iris") for seed in range(2)
-    ]
+    assert [
+        (job.config.dataset["name"], job.config.dataset["rare"], job.config.seed) for job in jobs
+    ] == [(name, "drop", seed) for name in ("wine", "iris") for seed in range(2)]
 
 
 @pytest.mark.slow
 def test_points_of_a_sweep_that_share_their_options_are_as_if_composed_alone():
-    overrides = ["dataset=wine,digits", "method=kdf,isotonic", "parent.n_estimators=5,7", "seed=range(0,2)"]
+    overrides = [
+        "dataset=wine,digits",
+        "method=kdf,isotonic",
+        "parent.n_estimators=5,7",
+        "seed=range(0,2)",
+    ]
     for job in plan(overrides, multirun=True).jobs:
         alone = [f"dataset={job.config.dataset['name']}", f"method={job.swept['method']}"]
-        alone += [f"parent.n_estimators={job.config.parent['n_estimators']}", f"seed={job.config.seed}"]
+        alone += [
+            f"parent.n_estimators={job.config.parent['n_estimators']}",
+            f"seed={job.config.seed}",
+        ]
         assert job.config == plan(alone).jobs[0].config
 
 
@@ -239,4 +308,7 @@ def test_a_key_may_be_deleted_in_a_sweep_and_alone():
     alone = plan(["dataset=wine", "~parent.criterion"]).jobs[0].config
     swept = plan(["dataset=wine", "~parent.criterion", "seed=0,1"], multirun=True).jobs[0].config
     assert "criterion" not in alone.parent and alone == swept
-    assert plan(["dataset=wine", "parent.criterion=entropy", "~parent.criterion"]).jobs[0].config == alone
+    assert (
+        plan(["dataset=wine", "parent.criterion=entropy", "~parent.criterion"]).jobs[0].config
+        == alone
+    )

@@ -12,13 +12,34 @@ BAD = {
     "nothing": (b"# only a comment\n", "has no 'name', what runs call it; add name: …"),
     "a list": (b"- one\n- two\n", "must have keys with values, such as 'name: mine', got a list"),
     "a number": (b"3.5\n", "must have keys with values, such as 'name: mine', got the value 3.5"),
-    "no class": (b"name: mine\nscale: none\n", "has no '_target_', the import path of its class or function; add _target_: …"),
-    "no name": (b"_target_: kdgraph.data.simulations.Circle\n", "has no 'name', what runs call it; add name: …"),
-    "latin-1": ("# größe\nname: mine\n".encode("latin-1"), "is not text in UTF-8: byte 4 (0xf6) cannot be decoded; save it as UTF-8"),
-    "tabs": (b"name: mine\na:\n\tb: 1\n", ", line 3: not YAML (found character '\\t' that cannot start any token)"),
-    "a key twice": (b"name: mine\n_target_: a\nname: other\n", ", line 3: not YAML (found duplicate key name)"),
-    "a list of itself": (b"&x [*x]\n", "must have keys with values, such as 'name: mine', got a list"),
-    "a key that is null": (b"name: mine\nnull: 1\n", "cannot be read as a config: Incompatible key type 'NoneType'"),
+    "no class": (
+        b"name: mine\nscale: none\n",
+        "has no '_target_', the import path of its class or function; add _target_: …",
+    ),
+    "no name": (
+        b"_target_: kdgraph.data.simulations.Circle\n",
+        "has no 'name', what runs call it; add name: …",
+    ),
+    "latin-1": (
+        "# größe\nname: mine\n".encode("latin-1"),
+        "is not text in UTF-8: byte 4 (0xf6) cannot be decoded; save it as UTF-8",
+    ),
+    "tabs": (
+        b"name: mine\na:\n\tb: 1\n",
+        ", line 3: not YAML (found character '\\t' that cannot start any token)",
+    ),
+    "a key twice": (
+        b"name: mine\n_target_: a\nname: other\n",
+        ", line 3: not YAML (found duplicate key name)",
+    ),
+    "a list of itself": (
+        b"&x [*x]\n",
+        "must have keys with values, such as 'name: mine', got a list",
+    ),
+    "a key that is null": (
+        b"name: mine\nnull: 1\n",
+        "cannot be read as a config: Incompatible key type 'NoneType'",
+    ),
 }
 
 
@@ -35,7 +56,9 @@ def test_a_file_that_is_no_option_is_named(kdg, tmp_path, content, problem):
     for verb in ("show", "plan", "run"):
         code, out, err = kdg(verb, "--config-dir", "conf", "dataset=mine", "method=isotonic")
         separator = "" if problem.startswith(",") else " "
-        named = [f"kdg: {where}{separator}{problem}\n" for where in (path, path.relative_to(tmp_path))]
+        named = [
+            f"kdg: {where}{separator}{problem}\n" for where in (path, path.relative_to(tmp_path))
+        ]
         assert (code, out) == (2, "") and err in named
 
 
@@ -49,7 +72,10 @@ def test_a_component_without_a_class_is_not_taken_for_none(kdg, tmp_path, group)
 
 def test_text_that_is_not_utf8_ends_a_listing_with_the_name_of_the_file(kdg, tmp_path):
     written(tmp_path / "conf", "# größe\n".encode("cp1252"))
-    message = "kdg: conf/dataset/mine.yaml is not text in UTF-8: byte 4 (0xf6) cannot be decoded; save it as UTF-8\n"
+    message = (
+        "kdg: conf/dataset/mine.yaml is not text in UTF-8: byte 4 (0xf6) cannot be decoded; save it"
+        " as UTF-8\n"
+    )
     for arguments in (["list"], ["list", "dataset"], ["data", "list"]):
         assert kdg(*arguments, "--config-dir", "conf") == (2, "", message)
 
@@ -63,10 +89,17 @@ def test_a_folder_and_a_link_to_nothing_are_named(kdg, tmp_path):
         "b": "this is a link to gone.yaml, which is not there; remove the link or mend it",
     }
     for folder, problem in messages.items():
-        for arguments in (["list"], ["show", "dataset=mine"], ["plan", "dataset=mine"], ["run", "dataset=mine"]):
+        for arguments in (
+            ["list"],
+            ["show", "dataset=mine"],
+            ["plan", "dataset=mine"],
+            ["run", "dataset=mine"],
+        ):
             expected = (2, "", f"kdg: {folder}/dataset/mine.yaml: {problem}\n")
             assert kdg(*arguments, "--config-dir", folder) == expected
-        assert kdg("show", "--config-dir", folder, "dataset=iris")[0] == 0  # another option is not affected
+        assert (
+            kdg("show", "--config-dir", folder, "dataset=iris")[0] == 0
+        )  # another option is not affected
 
 
 def test_an_option_that_a_file_of_the_users_builds_on_is_named_with_that_file(kdg, tmp_path):

@@ -13,8 +13,22 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import _num_samples
 
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
-from kdgraph.calibration import BestCalibrator, GroupWise, LinearPool, OdinCalibration, Refit, Retrained, ScoreMap, Uncalibrated
-from kdgraph.calibration.local import BinMeanShift, DensityRatio, LocalClassShares, LocalRecalibration
+from kdgraph.calibration import (
+    BestCalibrator,
+    GroupWise,
+    LinearPool,
+    OdinCalibration,
+    Refit,
+    Retrained,
+    ScoreMap,
+    Uncalibrated,
+)
+from kdgraph.calibration.local import (
+    BinMeanShift,
+    DensityRatio,
+    LocalClassShares,
+    LocalRecalibration,
+)
 from kdgraph.calibration.top_label import (
     BestConfidence,
     BetaCalibration,
@@ -28,15 +42,27 @@ from kdgraph.calibration.top_label import (
 )
 from kdgraph.parents import GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptron
-from kdgraph.recalibration import ConformalPit, DensityPit, GlobalPit, LocalisedConformalPit, LocalPit
+from kdgraph.recalibration import (
+    ConformalPit,
+    DensityPit,
+    GlobalPit,
+    LocalisedConformalPit,
+    LocalPit,
+)
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": "a row of weight two is drawn once, two equal rows twice: by the split that holds rows"
-    " out, and by the bootstrap of the forest, for which scikit-learn lists the same failure, or the batches of the network"
+    "check_sample_weight_equivalence_on_dense_data": (
+        "a row of weight two is drawn once, two equal rows twice: by the split that holds rows out,"
+        " and by the bootstrap of the forest, for which scikit-learn lists the same failure, or the"
+        " batches of the network"
+    )
 }
 PAPER = EXPECTED_FAILURES | {
-    "check_classifiers_train": "the floor printed in the paper takes most rows to the prior, the training rows of this check among them"
+    "check_classifiers_train": (
+        "the floor printed in the paper takes most rows to the prior, the training rows of this"
+        " check among them"
+    )
 }
 
 
@@ -46,29 +72,48 @@ def forest(n_trees: int = 5) -> RandomForestClassifier:
 
 
 def tree() -> DecisionTreeClassifier:
-    """Learns the blobs of the checks in 1 ms: for what reads nothing of its parent but what it says."""
+    """Learns the blobs of the checks in 1 ms: for what reads nothing of its parent but what it
+    says.
+    """
     return DecisionTreeClassifier(max_depth=4, random_state=0)
 
 
 def network() -> MultilayerPerceptron:
     """Learns the blobs of the checks in 40 ms."""
-    return MultilayerPerceptron(hidden=(16,), learning_rate=0.1, batch_size=32, max_epochs=4, patience=None, device="cpu", random_state=0)
+    return MultilayerPerceptron(
+        hidden=(16,),
+        learning_rate=0.1,
+        batch_size=32,
+        max_epochs=4,
+        patience=None,
+        device="cpu",
+        random_state=0,
+    )
 
 
 class GroupWiseByPosition(GroupWise):
-    """Every other row is of the same group: these checks say nothing of groups, and it cannot do without."""
+    """Every other row is of the same group: these checks say nothing of groups, and it cannot do
+    without.
+    """
 
     def fit(self, X, y, sample_weight=None, **calibration):
-        return super().fit(X, y, sample_weight, groups=np.arange(_num_samples(X)) % 2, **calibration)
+        return super().fit(
+            X, y, sample_weight, groups=np.arange(_num_samples(X)) % 2, **calibration
+        )
 
 
 PUBLISHED = [
-    *(KernelDensityForest(forest(20), variant=variant, random_state=0) for variant in ("paper", "reference", "figure1")),
+    *(
+        KernelDensityForest(forest(20), variant=variant, random_state=0)
+        for variant in ("paper", "reference", "figure1")
+    ),
     KernelDensityNetwork(network(), variant="figure1", random_state=0),
 ]
 """What reproduces papers: the same code but for a function each, whichever graph it is given."""
 QUICK = {"sts": TemperatureScaling(None), "isotonic": IsotonicConfidence(None, pool=10.0)}
-"""Two to choose from that are learnt in 10 ms; the choice among pools, which those by default make too, is below by itself."""
+"""Two to choose from that are learnt in 10 ms; the choice among pools, which those by default make
+too, is below by itself.
+"""
 ESTIMATORS = [
     KernelDensityForest(forest(), random_state=0),
     KernelDensityNetwork(network(), random_state=0),
@@ -88,7 +133,9 @@ ESTIMATORS = [
     HistogramBinning(tree(), random_state=0),
     CumulativeConfidence(tree(), theta="best", random_state=0),
     KernelDensityConfidence(tree(), random_state=0),
-    KernelDensityConfidence(tree(), bandwidth="b_opt", condition="all", boundary="reflect", random_state=0),
+    KernelDensityConfidence(
+        tree(), bandwidth="b_opt", condition="all", boundary="reflect", random_state=0
+    ),
     TemperatureScaling(tree(), random_state=0),
     TemperatureScaling(tree(), by_class=True, awards=True, fallback="shared", random_state=0),
     TemperatureScaling(network(), awards=True, ridge=1.0, random_state=0),
@@ -114,10 +161,18 @@ ESTIMATORS = [
 
 
 @with_checks(ESTIMATORS, expected_failed_checks=lambda e: EXPECTED_FAILURES)
-@pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")  # in a check of very few rows
-@pytest.mark.filterwarnings("ignore:fewer than two calibration rows are right, or wrong")  # likewise
-@pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is")  # likewise, and where blobs lie far apart
-@pytest.mark.filterwarnings("ignore:. of . calibration rows lie where the predicted distribution function")  # likewise
+@pytest.mark.filterwarnings(
+    "ignore:a class has fewer than two calibration rows"
+)  # in a check of very few rows
+@pytest.mark.filterwarnings(
+    "ignore:fewer than two calibration rows are right, or wrong"
+)  # likewise
+@pytest.mark.filterwarnings(
+    "ignore:.*the (confidence|temperature) there is"
+)  # likewise, and where blobs lie far apart
+@pytest.mark.filterwarnings(
+    "ignore:. of . calibration rows lie where the predicted distribution function"
+)  # likewise
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -125,7 +180,9 @@ def test_scikit_learns_checks(estimator, check):
 @pytest.mark.slow
 @with_checks(
     PUBLISHED,
-    expected_failed_checks=lambda e: PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES,
+    expected_failed_checks=lambda e: (
+        PAPER if isinstance(e, KernelDensityForest) and e.variant == "paper" else EXPECTED_FAILURES
+    ),
     met=ESTIMATORS,
 )
 @pytest.mark.filterwarnings("ignore:a class has fewer than two calibration rows")
@@ -133,9 +190,17 @@ def test_scikit_learns_checks_of_what_reproduces_papers(estimator, check):
     check(estimator)
 
 
-@pytest.fixture(scope="module", params=[KernelDensityForest(forest(), random_state=0), KernelDensityNetwork(network(), random_state=0)])
+@pytest.fixture(
+    scope="module",
+    params=[
+        KernelDensityForest(forest(), random_state=0),
+        KernelDensityNetwork(network(), random_state=0),
+    ],
+)
 def fitted(request):
-    """An estimator that shares its blocks among two, and what it says of rows enough for several blocks."""
+    """An estimator that shares its blocks among two, and what it says of rows enough for several
+    blocks.
+    """
     estimator = request.param.set_params(n_jobs=2).fit(*make_moons(400, noise=0.2, random_state=0))
     X = make_moons(600, noise=0.2, random_state=1)[0]
     return estimator, X, estimator.predict_proba(X)
@@ -148,7 +213,11 @@ def test_the_users_joblib_configuration_changes_no_bit(fitted, backend, n_jobs):
     estimator, X, expected = fitted
     with parallel_config(backend=backend, n_jobs=n_jobs):
         assert np.array_equal(estimator.predict_proba(X), expected)
-        again = estimator.set_params(n_jobs=None).fit(*make_moons(400, noise=0.2, random_state=0)).predict_proba(X)
+        again = (
+            estimator.set_params(n_jobs=None)
+            .fit(*make_moons(400, noise=0.2, random_state=0))
+            .predict_proba(X)
+        )
     estimator.set_params(n_jobs=2)
     assert np.array_equal(again, expected)
 

@@ -1,4 +1,6 @@
-"""The pages on how to add something: each is one piece of code, one file of YAML and commands that work as they stand there."""
+"""The pages on how to add something: each is one piece of code, one file of YAML and commands that
+work as they stand there.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,22 @@ MOST_LINES = 25
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```{kind}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
 
 
 def test_every_kind_of_part_has_a_page():
-    assert {page.stem for page in PAGES} == {"dataset", "parent", "calibrator", "detector", "exposure", "recalibrator", "metric", "figure"}
+    assert {page.stem for page in PAGES} == {
+        "dataset",
+        "parent",
+        "calibrator",
+        "detector",
+        "exposure",
+        "recalibrator",
+        "metric",
+        "figure",
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -33,7 +46,9 @@ def test_it_works_as_it_stands_there(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (code,), (yaml,), (commands,) = (blocks(page, kind) for kind in ("python", "yaml", "console"))
-    assert len([line for line in code.splitlines() if line.strip()]) <= MOST_LINES + 1  # the name of the file is none
+    assert (
+        len([line for line in code.splitlines() if line.strip()]) <= MOST_LINES + 1
+    )  # the name of the file is none
     for text in (code, yaml):
         name = text.partition("\n")[0].removeprefix("# ")
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

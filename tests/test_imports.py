@@ -75,12 +75,16 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def imports(path: Path, *, at_run_time_only: bool = True) -> set[str]:
-    """Every module that ``path`` imports, inside functions too; not what only a type checker reads."""
+    """Every module that ``path`` imports, inside functions too; not what only a type checker
+    reads.
+    """
     tree, found = tree_of(path), set()
     skipped = {
         id(inner)
         for node in ast.walk(tree)
-        if at_run_time_only and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if at_run_time_only
+        and isinstance(node, ast.If)
+        and "TYPE_CHECKING" in ast.unparse(node.test)
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -90,7 +94,11 @@ def imports(path: Path, *, at_run_time_only: bool = True) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            found |= {node.module} | ({f"{node.module}.{alias.name}" for alias in node.names} if node.module == "kdgraph" else set())
+            found |= {node.module} | (
+                {f"{node.module}.{alias.name}" for alias in node.names}
+                if node.module == "kdgraph"
+                else set()
+            )
     return found
 
 
@@ -117,7 +125,10 @@ def rank(of: str) -> int:
 def test_no_module_imports_itself_by_way_of_others():
     """Not even inside functions: what needs each other is one idea."""
     paths = {name_of(path): path for path in MODULES}
-    graph = {name: {other for other in imports_of_names(path, paths) if other != name} for name, path in paths.items()}
+    graph = {
+        name: {other for other in imports_of_names(path, paths) if other != name}
+        for name, path in paths.items()
+    }
     try:
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as error:
@@ -125,13 +136,18 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 def imports_of_names(path: Path, known: Collection[str]) -> set[str]:
-    """Modules that ``path`` imports names from, where they are its own and not a package's that passes them on."""
+    """Modules that ``path`` imports names from, where they are its own and not a package's that
+    passes them on.
+    """
     found = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {below if (below := f"{node.module}.{alias.name}") in known else str(node.module) for alias in node.names}
+            found |= {
+                below if (below := f"{node.module}.{alias.name}") in known else str(node.module)
+                for alias in node.names
+            }
     return found & set(known)
 
 
@@ -143,29 +159,57 @@ def test_imports_point_one_way():
     wrong = []
     for path in MODULES:
         own = room(name_of(path))
-        others = [module for module in imports(path) if module.startswith("kdgraph.") and own not in ("kdgraph", room(module))]
-        wrong += [f"{name_of(path)} imports {module}" for module in others if rank(room(module)) >= rank(own)]
-        wrong += [f"{name_of(path)} of the library imports {module}" for module in others if own in LIBRARY and room(module) not in LIBRARY]
+        others = [
+            module
+            for module in imports(path)
+            if module.startswith("kdgraph.") and own not in ("kdgraph", room(module))
+        ]
+        wrong += [
+            f"{name_of(path)} imports {module}"
+            for module in others
+            if rank(room(module)) >= rank(own)
+        ]
+        wrong += [
+            f"{name_of(path)} of the library imports {module}"
+            for module in others
+            if own in LIBRARY and room(module) not in LIBRARY
+        ]
     assert not wrong
 
 
 @pytest.mark.parametrize(
-    ("own", "other"), [("metrics", "data"), ("data", "metrics"), ("calibration", "density"), ("recalibration", "density")]
+    ("own", "other"),
+    [
+        ("metrics", "data"),
+        ("data", "metrics"),
+        ("calibration", "density"),
+        ("recalibration", "density"),
+    ],
 )
 def test_neighbours_on_one_floor_do_not_know_each_other(own, other):
     for path in MODULES:
         if room(name_of(path)) == own:
-            assert other not in {room(module) for module in imports(path) if module.startswith("kdgraph.")}, path
+            assert other not in {
+                room(module) for module in imports(path) if module.startswith("kdgraph.")
+            }, path
 
 
 def test_metrics_import_nothing_of_ours_but_what_knows_no_data():
     for path in (PACKAGE / "metrics").rglob("*.py"):
-        assert {room(m) for m in imports(path) if m.startswith("kdgraph.")} <= {"metrics", "smoothing", "errors", "parameters"}, path
+        assert {room(m) for m in imports(path) if m.startswith("kdgraph.")} <= {
+            "metrics",
+            "smoothing",
+            "errors",
+            "parameters",
+        }, path
 
 
 def test_only_the_command_line_knows_hydra():
     others = [path for path in MODULES if room(name_of(path)) not in HYDRA]
-    known = {name_of(path): {module.split(".")[0] for module in imports(path, at_run_time_only=False)} for path in others}
+    known = {
+        name_of(path): {module.split(".")[0] for module in imports(path, at_run_time_only=False)}
+        for path in others
+    }
     assert not [own for own, roots in known.items() if roots & {"hydra", "omegaconf"}]
 
 
@@ -175,9 +219,15 @@ def test_torch_is_imported_by_networks_alone():
     for path in MODULES:
         own, roots = name_of(path), {module.split(".")[0] for module in imports(path)}
         wrong += [f"{own} imports torch"] if "torch" in roots and not of_torch(own) else []
-        wrong += [f"{own} imports transformers"] if "transformers" in roots and own != TRANSFORMERS else []
+        wrong += (
+            [f"{own} imports transformers"]
+            if "transformers" in roots and own != TRANSFORMERS
+            else []
+        )
         for module in imports_when_loaded(path):
-            late = module.split(".")[0] == "transformers" or (of_torch(module) and not of_torch(own))
+            late = module.split(".")[0] == "transformers" or (
+                of_torch(module) and not of_torch(own)
+            )
             wrong += [f"{own} imports {module} at its top"] if late else []
     assert not wrong
 
@@ -202,7 +252,10 @@ for _ in range(2):  # the second time it is done before
 
 ALWAYS = {"matplotlib", "torch"}
 COMMANDS = [
-    ("import kdgraph; kdgraph.__version__", {"numpy", "sklearn", "scipy", "numba", "pandas", "hydra", *ALWAYS}),
+    (
+        "import kdgraph; kdgraph.__version__",
+        {"numpy", "sklearn", "scipy", "numba", "pandas", "hydra", *ALWAYS},
+    ),
     ("import kdgraph.cli, kdgraph.config", {"sklearn", "scipy", "numba", "pandas", *ALWAYS}),
 ]
 RUNS = [
@@ -211,7 +264,10 @@ RUNS = [
 ]
 FORESTS = [
     ("import kdgraph.metrics, kdgraph.data", {"sklearn", "numba", "hydra", *ALWAYS}),
-    ("from kdgraph import KernelDensityForest, KernelDensityNetwork, DensityGate, partition_of", {"hydra", "omegaconf", *ALWAYS}),
+    (
+        "from kdgraph import KernelDensityForest, KernelDensityNetwork, DensityGate, partition_of",
+        {"hydra", "omegaconf", *ALWAYS},
+    ),
     (FOREST, {"hydra", "omegaconf", *ALWAYS}),
     ("import kdgraph.parents, kdgraph.geometry, kdgraph.runner.run", ALWAYS),
 ]
@@ -220,15 +276,30 @@ FORESTS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "steps",
-    [[*COMMANDS, *RUNS], [*FORESTS, ("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"})]],
+    [
+        [*COMMANDS, *RUNS],
+        [*FORESTS, ("import kdgraph.parents.networks", {"hydra", "matplotlib", "transformers"})],
+    ],
     ids=["commands", "library"],
 )
 def test_what_need_not_wait_for_it_does_not(steps, tmp_path):
-    """One step after the other in one process: what none of them may import is not there after it."""
-    parts = [f"{statement}\nprint('-', *sorted({absent!r} & sys.modules.keys()))" for statement, absent in steps]
+    """One step after the other in one process: what none of them may import is not there after
+    it.
+    """
+    parts = [
+        f"{statement}\nprint('-', *sorted({absent!r} & sys.modules.keys()))"
+        for statement, absent in steps
+    ]
     code = "\n".join(["import sys", *parts])
     environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=True,
+    )
     assert done.stdout.split("\n") == ["-"] * len(steps) + [""]
 
 
@@ -243,12 +314,18 @@ def test_the_public_names_are_there_and_no_others():
 
 
 def test_the_map_names_what_is_there():
-    """Every folder and module that ARCHITECTURE.md names, relative to the checkout, to the package or to the room of its line."""
+    """Every folder and module that ARCHITECTURE.md names, relative to the checkout, to the package
+    or to the room of its line.
+    """
     text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
     missing = []
     for line in text.splitlines():
         rooms = [PACKAGE.parent, *PACKAGE.parent.iterdir(), *PACKAGE.iterdir()]
         rooms += [PACKAGE.parent / word for word in re.findall(r"`(kdgraph/[\w/]+/)`", line)]
         named = re.findall(r"(?<![\w/.])((?:[\w-]+/)*[\w-]+(?:\.py|\.md|/))(?![\w<*(])", line)
-        missing += [word for word in named if word not in MADE and not any((there / word).exists() for there in rooms)]
+        missing += [
+            word
+            for word in named
+            if word not in MADE and not any((there / word).exists() for there in rooms)
+        ]
     assert not missing

@@ -32,7 +32,13 @@ def both(folder):
         ["dataset=paper/p3/newsgroups_computer", "seed=3", "n_jobs=1"],
         ["experiment=paper/p4/crime", "method=paper/p4/crime/lore_pca", "~parent.dropout"],
         ["experiment=paper/p3/mnist", "method=kdn", "network=cnn", "ood=dataset", "ood.name=svhn"],
-        ["method=gated_temperature", "dataset=shapes", "+metrics.test.brier.more=1", "hydra/launcher=basic", "hydra.mode=MULTIRUN"],
+        [
+            "method=gated_temperature",
+            "dataset=shapes",
+            "+metrics.test.brier.more=1",
+            "hydra/launcher=basic",
+            "hydra.mode=MULTIRUN",
+        ],
     ],
 )
 def test_it_is_what_hydra_composes(words):
@@ -44,7 +50,10 @@ def test_it_is_what_hydra_composes(words):
     assert composed(pickle.loads(pickle.dumps(ours)), words) == expected
 
 
-BASE = "defaults: [_self_, {part: a}, {more: null}]\nlevel: {deep: 1, list: [1, 2], null_: null, asked: '???'}\nword: ${level}\n"
+BASE = (
+    "defaults: [_self_, {part: a}, {more: null}]\nlevel: {deep: 1, list: [1, 2], null_: null,"
+    " asked: '???'}\nword: ${level}\n"
+)
 MORE = {
     "values": "level: {deep: 2, list: [3], other: {x: 1}}",
     "a dict for nothing": "level: {null_: {x: 1}}",
@@ -73,7 +82,12 @@ MORE = {
 @pytest.mark.parametrize("more", MORE.values(), ids=MORE)
 def test_it_merges_as_hydra_does(more, tmp_path):
     Composer()
-    files = {"config": BASE, "part/a": "name: a\nx: {z: 1}", "part/b": "name: b", "more/it": f"# @package _global_\n{more}"}
+    files = {
+        "config": BASE,
+        "part/a": "name: a\nx: {z: 1}",
+        "part/b": "name: b",
+        "more/it": f"# @package _global_\n{more}",
+    }
     for name, text in files.items():
         file = tmp_path / f"{name}.yaml"
         file.parent.mkdir(exist_ok=True)

@@ -19,10 +19,19 @@ from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import LinearPool, ScoreMap
 from kdgraph.calibration.local import BinMeanShift, LocalRecalibration
 from kdgraph.calibration.top_label import KernelDensityConfidence
-from kdgraph.detection import Energy, LeafOccupancy, Mahalanobis, NearestNeighbours, Odin, VirtualLogit
+from kdgraph.detection import (
+    Energy,
+    LeafOccupancy,
+    Mahalanobis,
+    NearestNeighbours,
+    Odin,
+    VirtualLogit,
+)
 from kdgraph.parents.networks import MultilayerPerceptron
 
-NETWORK = MultilayerPerceptron(hidden=(8,), learning_rate=0.1, max_epochs=3, device="cpu", random_state=0)
+NETWORK = MultilayerPerceptron(
+    hidden=(8,), learning_rate=0.1, max_epochs=3, device="cpu", random_state=0
+)
 FOREST = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0))
 ESTIMATORS = {
     "KDF": KernelDensityForest(FOREST, random_state=0),
@@ -30,7 +39,9 @@ ESTIMATORS = {
     "gate": DensityGate(LogisticRegression(), partition=FOREST, random_state=0),
     "temperature": ScoreMap(NETWORK, method="temperature", random_state=0),
     "pool": LinearPool(FOREST, random_state=0),
-    "kernels": KernelDensityConfidence(FOREST, bandwidth="b_opt", boundary="reflect", random_state=0),
+    "kernels": KernelDensityConfidence(
+        FOREST, bandwidth="b_opt", boundary="reflect", random_state=0
+    ),
     "local": LocalRecalibration(FOREST, random_state=0),
     "proximity": BinMeanShift(NETWORK, random_state=0),
     "energy": Energy(NETWORK, random_state=0),
@@ -45,7 +56,9 @@ ROWS = {"array": X, "frame": pd.DataFrame(X, columns=["width", "height"])}
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*learnt nothing"),
     pytest.mark.filterwarnings("ignore:.*is not what the shares"),
-    pytest.mark.filterwarnings("ignore:X has feature names"),  # scikit-learn's own, of a pipeline fitted under another setting
+    pytest.mark.filterwarnings(
+        "ignore:X has feature names"
+    ),  # scikit-learn's own, of a pipeline fitted under another setting
 ]
 
 
@@ -78,6 +91,9 @@ def test_settings_change_nothing(name, setting, kind):
     fitted = clone(ESTIMATORS[name]).fit(rows, Y)
     expected = predictions(fitted, rows)
     with SETTINGS[setting]():
-        found, again = predictions(fitted, rows), predictions(clone(ESTIMATORS[name]).fit(rows, Y), rows)
+        found, again = (
+            predictions(fitted, rows),
+            predictions(clone(ESTIMATORS[name]).fit(rows, Y), rows),
+        )
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(again, expected)

@@ -15,9 +15,27 @@ from omegaconf import OmegaConf
 from kdgraph.overrides import override
 from kdgraph.wording import printable
 
-WORDS = ["null", "True", "nan", "1e5", "1_000", "a'b", 'a"b', "\\", "a\\'", 'a\\"', "${x}", "\\${x}", "a b ", "[1]", "x=y,z"]
+WORDS = [
+    "null",
+    "True",
+    "nan",
+    "1e5",
+    "1_000",
+    "a'b",
+    'a"b',
+    "\\",
+    "a\\'",
+    'a\\"',
+    "${x}",
+    "\\${x}",
+    "a b ",
+    "[1]",
+    "x=y,z",
+]
 WORDS += ["°C", "$HOME", "!x", "`ls`", "~", "#1", "été", "-5", "01"]
-TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(WORDS)
+TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
+    WORDS
+)
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -26,12 +44,24 @@ NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 def test_a_pasted_override_is_read_back_with_the_same_types(values):
     (word,) = shlex.split(override("dataset.missing", values))
     config = OmegaConf.create({"dataset": {"missing": None}})
-    ConfigLoaderImpl._apply_overrides_to_config(OverridesParser.create().parse_overrides([word]), config)
+    ConfigLoaderImpl._apply_overrides_to_config(
+        OverridesParser.create().parse_overrides([word]), config
+    )
     read = OmegaConf.to_container(config, resolve=True)["dataset"]["missing"]
     assert [(type(value), value) for value in read] == [(type(value), value) for value in values]
 
 
-@pytest.mark.parametrize("text", ["Revenue\n(USD)", "a\x1b[31m1'b", 'tab\t"x"\\', "a\u202eb\u2028c", "\r\x017", "é\n$HOME `ls` 9"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Revenue\n(USD)",
+        "a\x1b[31m1'b",
+        'tab\t"x"\\',
+        "a\u202eb\u2028c",
+        "\r\x017",
+        "é\n$HOME `ls` 9",
+    ],
+)
 def test_control_characters_stay_on_the_line_and_are_read_back(text):
     word = override("dataset.drop", [text])
     assert word == printable(word)

@@ -1,4 +1,6 @@
-"""What is delivered: the wheel and what travels in it, the pins, and the first words of the Makefile."""
+"""What is delivered: the wheel and what travels in it, the pins, and the first words of the
+Makefile.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,28 @@ import kdgraph
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-CALL_KDG = "import sys; from importlib.metadata import entry_points as e; sys.exit(e(group='console_scripts', name='kdg')['kdg'].load()())"
+CALL_KDG = (
+    "import sys; from importlib.metadata import entry_points as e;"
+    " sys.exit(e(group='console_scripts', name='kdg')['kdg'].load()())"
+)
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built as pip would but without a network and without a build environment of its own."""
+    """The wheel, built as pip would but without a network and without a build environment of its
+    own.
+    """
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--directory",
+        str(folder),
+    ]
     output_of(command, cwd=ROOT)
     (built,) = folder.glob("*.whl")
     return built
@@ -35,7 +51,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder outside the checkout into which the wheel was unpacked, which is what installing a pure one comes to."""
+    """A folder outside the checkout into which the wheel was unpacked, which is what installing a
+    pure one comes to.
+    """
     folder = tmp_path_factory.mktemp("site")
     with ZipFile(wheel) as archive:
         archive.extractall(folder)
@@ -65,7 +83,11 @@ def test_the_wheel_holds_the_package_the_configurations_and_nothing_else(wheel: 
     package = {f"kdgraph/{name}" for name in files_below(ROOT / "kdgraph")}
     configurations = {f"kdgraph/conf/{name}" for name in files_below(ROOT / "conf")}
     assert inside == package | configurations
-    assert {"kdgraph/py.typed", "kdgraph/conf/config.yaml", "kdgraph/conf/dataset/spiral.yaml"} <= inside
+    assert {
+        "kdgraph/py.typed",
+        "kdgraph/conf/config.yaml",
+        "kdgraph/conf/dataset/spiral.yaml",
+    } <= inside
 
 
 def test_the_wheel_says_what_it_is(wheel: Path) -> None:
@@ -73,17 +95,27 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
         info = f"kdgraph-{kdgraph.__version__}.dist-info"
         metadata = archive.read(f"{info}/METADATA").decode()
         assert f"{info}/licenses/LICENSE" in archive.namelist()
-    for line in ("Requires-Python: >=3.11", "License-Expression: BSD-3-Clause", f"Version: {kdgraph.__version__}"):
+    for line in (
+        "Requires-Python: >=3.11",
+        "License-Expression: BSD-3-Clause",
+        f"Version: {kdgraph.__version__}",
+    ):
         assert f"\n{line}\n" in metadata
 
 
 def test_installed_elsewhere_it_is_that_copy_that_runs(elsewhere: Path) -> None:
-    assert Path(python_at(elsewhere, "import kdgraph; print(kdgraph.__file__)").strip()).is_relative_to(elsewhere)
+    assert Path(
+        python_at(elsewhere, "import kdgraph; print(kdgraph.__file__)").strip()
+    ).is_relative_to(elsewhere)
 
 
 def test_installed_elsewhere_kdg_finds_the_configurations(elsewhere: Path) -> None:
     listed = python_at(elsewhere, CALL_KDG, "list", "dataset", COLUMNS="200")
-    missing = [path.stem for path in (ROOT / "conf" / "dataset").glob("[!_]*.yaml") if path.stem not in listed]
+    missing = [
+        path.stem
+        for path in (ROOT / "conf" / "dataset").glob("[!_]*.yaml")
+        if path.stem not in listed
+    ]
     assert "spiral" in listed
     assert not missing
 
@@ -95,7 +127,10 @@ def test_installed_elsewhere_kdg_composes_the_default_run(elsewhere: Path) -> No
 
 def pins() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines if not line.startswith("#"))}
+    return {
+        canonicalize_name(name): version
+        for name, version in (line.split("==") for line in lines if not line.startswith("#"))
+    }
 
 
 def closure(wanted: list[str]) -> set[str]:
@@ -109,7 +144,11 @@ def closure(wanted: list[str]) -> set[str]:
                 continue
             seen.add((needed.name, extra))
             found = [Requirement(text) for text in requires_of(needed.name)]
-            queue += [each for each in found if each.marker is None or each.marker.evaluate({"extra": extra})]
+            queue += [
+                each
+                for each in found
+                if each.marker is None or each.marker.evaluate({"extra": extra})
+            ]
     return {canonicalize_name(name) for name, _ in seen}
 
 
@@ -126,14 +165,27 @@ def test_constraints_pin_every_package_that_gets_installed() -> None:
 
 
 def test_constraints_lie_within_the_declared_ranges() -> None:
-    declared = [Requirement(text) for text in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]]
+    declared = [
+        Requirement(text)
+        for text in PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]
+    ]
     pinned = pins()
-    assert [each.name for each in declared if not each.specifier.contains(pinned[canonicalize_name(each.name)])] == []
+    assert [
+        each.name
+        for each in declared
+        if not each.specifier.contains(pinned[canonicalize_name(each.name)])
+    ] == []
 
 
 def outside_make() -> dict[str, str]:
-    """The environment without what ``make test`` hands on, which would make an inner make talk more and take over its variables."""
-    return {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
+    """The environment without what ``make test`` hands on, which would make an inner make talk more
+    and take over its variables.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
+    }
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -144,8 +196,10 @@ def test_an_old_python_gets_one_line_with_the_way_out(tmp_path: Path) -> None:
     call = ["make", "run", f"PYTHON={old}", f"VENV={tmp_path / 'venv'}"]
     done = subprocess.run(call, cwd=ROOT, env=outside_make(), capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[0] == (
-        f"kdgraph needs Python 3.11 or newer; {old} is Python 3.9.18; name another: make run PYTHON=python3.12"
+    assert (
+        done.stderr.splitlines()[0]
+        == f"kdgraph needs Python 3.11 or newer; {old} is Python 3.9.18; name another: make run"
+        " PYTHON=python3.12"
     )
     assert not (tmp_path / "venv").exists()
 

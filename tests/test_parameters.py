@@ -1,4 +1,6 @@
-"""Checks that are read from annotations: what passes, what does not, and the whole sentence that the user reads."""
+"""Checks that are read from annotations: what passes, what does not, and the whole sentence that
+the user reads.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,11 @@ REFUSED = [
     (1, str, "x must be a string, got 1"),
     (None, int, "x must be an integer, got None"),
     (1.5, int | None, "x must be an integer or null, got 1.5"),
-    ("automatic", Positive | Literal["auto"], "x must be a number in (0, inf) or one of auto, got 'automatic'"),
+    (
+        "automatic",
+        Positive | Literal["auto"],
+        "x must be a number in (0, inf) or one of auto, got 'automatic'",
+    ),
     (0, Positive | Literal["auto"], "x must be in (0, inf) or one of auto, got 0"),
     ("c", Literal["a", "b"], "x must be one of a, b, got 'c'"),
     ([1, -1], Sequence[NonNegative], "x must be a list of which each is in [0, inf), got [1, -1]"),
@@ -114,11 +120,18 @@ def test_an_interval_contains_what_its_brackets_say(low, width, closed, value):
     value = {"low": low, "high": high}.get(value, value) if isinstance(value, str) else value
     interval = Range(low, high, closed)
     left, right = str(interval)[0] == "[", str(interval)[-1] == "]"
-    assert (value in interval) == ((low < value or (left and low == value)) and (value < high or (right and value == high)))
+    assert (value in interval) == (
+        (low < value or (left and low == value)) and (value < high or (right and value == high))
+    )
 
 
 class Component:
-    def __init__(self, size: Count, share: Annotated[float, Range(0, 1, "both"), "documentation"] = 0.5, anything=None):
+    def __init__(
+        self,
+        size: Count,
+        share: Annotated[float, Range(0, 1, "both"), "documentation"] = 0.5,
+        anything=None,
+    ):
         self.size, self.share, self.anything = size, share, anything
 
 
@@ -157,10 +170,14 @@ def test_annotations_of_classes_functions_and_other_libraries():
         ("abc", float, ""),
     ],
 )
-def test_a_number_that_is_meant_as_text_or_as_a_list_comes_with_the_override(value, annotation, way_out):
+def test_a_number_that_is_meant_as_text_or_as_a_list_comes_with_the_override(
+    value, annotation, way_out
+):
     with pytest.raises(ParameterError) as caught:
         check_value("dataset.x", value, annotation)
     assert str(caught.value).endswith(f", got {value!r}{way_out}")
     with pytest.raises(ParameterError) as caught:
-        check_value("x", value, annotation)  # of an estimator in Python, where no override is pasted
+        check_value(
+            "x", value, annotation
+        )  # of an estimator in Python, where no override is pasted
     assert str(caught.value).endswith(f", got {value!r}")

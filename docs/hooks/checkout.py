@@ -1,4 +1,6 @@
-"""Pages made of what stands elsewhere in the checkout: what the papers' folders say, their pictures, and the texts of the root."""
+"""Pages made of what stands elsewhere in the checkout: what the papers' folders say, their
+pictures, and the texts of the root.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 PICTURES = {".svg", ".png"}
 LONG = 200_000
-"""Letters of a page, such as one with a row for each published number, from which on the search leaves it out, which every reader loads."""
+"""Letters of a page, such as one with a row for each published number, from which on the search
+leaves it out, which every reader loads.
+"""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 ALONE = "results/alone"
 """Where pages go that are whole by themselves, to be handed on."""
@@ -31,19 +35,32 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for path in [*readmes, *(ROOT / name for name in TEXTS)]:
         add(files, config, path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
     for table in sorted(experiments.glob("*/figures.csv")):
-        add(files, config, table.relative_to(ROOT).with_suffix(".md").as_posix(), figures_page(table))
+        add(
+            files,
+            config,
+            table.relative_to(ROOT).with_suffix(".md").as_posix(),
+            figures_page(table),
+        )
     for path in sorted(path for path in experiments.rglob("*") if path.suffix in PICTURES):
         uri = path.relative_to(ROOT).as_posix()
         files.append(File.generated(config, uri, abs_src_path=str(path)))
-    for path in sorted((ROOT / "docs" / "results").glob("*.html")):  # page.md becomes a page.html of its own
+    for path in sorted(
+        (ROOT / "docs" / "results").glob("*.html")
+    ):  # page.md becomes a page.html of its own
         files.append(File.generated(config, f"{ALONE}/{path.name}", abs_src_path=str(path)))
     in_navigation(config, "Results", results(experiments, files))
-    in_navigation(config, "Reference", [{"Architecture": TEXTS[0]}, {"Contributing": TEXTS[1]}, {"Changes": TEXTS[2]}])
+    in_navigation(
+        config,
+        "Reference",
+        [{"Architecture": TEXTS[0]}, {"Contributing": TEXTS[1]}, {"Changes": TEXTS[2]}],
+    )
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
-    """Put sections of the README where a page asks for them; links of texts that are not written for the site lead to what it has."""
+    """Put sections of the README where a page asks for them; links of texts that are not written
+    for the site lead to what it has.
+    """
     uri = page.file.src_uri
     if len(markdown) > LONG:
         page.meta.setdefault("search", {"exclude": True})
@@ -64,12 +81,21 @@ def in_navigation(config: MkDocsConfig, part: str, pages: list[Any]) -> None:
 
 
 def results(experiments: Path, files: Files) -> list[Any]:
-    """The navigation below Results: pages of docs/results, then a part for each folder of experiments."""
-    own = [file.src_uri for file in files if file.src_uri.startswith("results/") and file.is_documentation_page()]
+    """The navigation below Results: pages of docs/results, then a part for each folder of
+    experiments.
+    """
+    own = [
+        file.src_uri
+        for file in files
+        if file.src_uri.startswith("results/") and file.is_documentation_page()
+    ]
     parts: list[Any] = sorted(uri for uri in own if uri != "results/index.md")
     parts.append("experiments/README.md")
     for folder in sorted(path.parent for path in experiments.glob("*/README.md")):
-        pages = [path.relative_to(ROOT).as_posix() for path in sorted(folder.rglob("README.md"), key=lambda path: len(path.parts))]
+        pages = [
+            path.relative_to(ROOT).as_posix()
+            for path in sorted(folder.rglob("README.md"), key=lambda path: len(path.parts))
+        ]
         if (folder / "figures.csv").is_file():
             pages.append(f"experiments/{folder.name}/figures.md")
         parts.append({folder.name: pages})
@@ -86,19 +112,25 @@ def found_in_results(files: Files) -> str:
             title = re.search(r"^# (.+)$", file.content_string, re.MULTILINE)
             lines += [f"- [{title[1] if title else place}]({place})"] if place != "index.md" else []
         else:
-            lines.append(f"- [{place.removeprefix('alone/')}]({place}){', the same by itself' if place.startswith('alone/') else ''}")
+            lines.append(
+                f"- [{place.removeprefix('alone/')}]({place}){', the same by itself' if place.startswith('alone/') else ''}"
+            )
     return "\n".join(lines)
 
 
 def figures_page(table: Path) -> str:
-    """A paper's figures as its figures.csv lists them: each drawn, with its caption and command, or what is missing for it."""
+    """A paper's figures as its figures.csv lists them: each drawn, with its caption and command, or
+    what is missing for it.
+    """
     paper = table.parent.name
     lines = [f"# Figures of {paper}", ""]
     with table.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             name = row["figure"].removeprefix("Figure ")
             lines += [f"## Figure {name}", ""]
-            pictures = [stem for stem in row["files"].split() if (table.parent / f"{stem}.svg").is_file()]
+            pictures = [
+                stem for stem in row["files"].split() if (table.parent / f"{stem}.svg").is_file()
+            ]
             lines += [f"![Figure {name}]({stem}.svg)" for stem in pictures]
             about = [row["shows"][:1].upper() + row["shows"][1:], row.get("caption", "")]
             lines += ["", *(f"{text.rstrip('.')}.\n" for text in about if text)]
@@ -117,7 +149,9 @@ def section(title: str) -> str:
 
 
 def relinked(text: str, here: str, uri: str, files: Files) -> str:
-    """Text that stood in the folder ``here`` of the checkout, with links as the page ``uri`` has them; code is left alone."""
+    """Text that stood in the folder ``here`` of the checkout, with links as the page ``uri`` has
+    them; code is left alone.
+    """
 
     def link(found: re.Match[str]) -> str:
         return found[0] if found[1] is None else linked(found[2], found[3], found[4])
@@ -127,11 +161,21 @@ def relinked(text: str, here: str, uri: str, files: Files) -> str:
         if "://" in target or not path:
             return f"{picture}[{words}]({target})"
         place = posixpath.normpath(posixpath.join(here, path))
-        for there in (place, f"{place}/README.md", place.removeprefix("docs/"), f"{place.removeprefix('docs/')}.md"):
+        for there in (
+            place,
+            f"{place}/README.md",
+            place.removeprefix("docs/"),
+            f"{place.removeprefix('docs/')}.md",
+        ):
             if files.get_file_from_path(there) is not None:
                 return f"{picture}[{words}]({posixpath.relpath(there, posixpath.dirname(uri) or '.')}{hash_}{anchor})"
         if not (ROOT / place).exists():
             raise PluginError(f"{uri} links to {target}, which is not there")
         return words
 
-    return re.sub(rf"^```.*?^```$|^ {{4}}[^\n]*$|`[^`\n]+`|({LINK.pattern})", link, text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(
+        rf"^```.*?^```$|^ {{4}}[^\n]*$|`[^`\n]+`|({LINK.pattern})",
+        link,
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )

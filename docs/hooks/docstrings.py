@@ -1,7 +1,9 @@
-"""Docstrings as the reference reads them: an extension of griffe, which mkdocstrings reads the code with.
+"""Docstrings as the reference reads them: an extension of griffe, which mkdocstrings reads the code
+with.
 
-The library writes ``name : what it is`` in its lists of parameters and attributes, where numpydoc has a type; the types are in the
-signature. And it refers by roles of reStructuredText, which become links.
+The library writes ``name : what it is`` in its lists of parameters and attributes, where numpydoc
+has a type; the types are in the signature. And it refers by roles of reStructuredText, which become
+links.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ class Readable(griffe.Extension):
         """Rewrite them."""
         for thing in everything_in(pkg):
             if thing.docstring is not None:
-                thing.docstring.value = linked(with_examples(entries_as_numpydoc(thing.docstring.value)), thing)
+                thing.docstring.value = linked(
+                    with_examples(entries_as_numpydoc(thing.docstring.value)), thing
+                )
 
 
 def everything_in(thing: griffe.Object) -> Iterator[griffe.Object]:
@@ -36,7 +40,8 @@ def everything_in(thing: griffe.Object) -> Iterator[griffe.Object]:
 
 
 def entries_as_numpydoc(text: str) -> str:
-    r"""Put what stands behind the colon of an entry into the lines below it, where numpydoc has the description.
+    r"""Put what stands behind the colon of an entry into the lines below it, where numpydoc has the
+    description.
 
     >>> entries_as_numpydoc("Parameters\n----------\nk : how many neighbours;\n    from 1.\n")
     'Parameters\n----------\nk\n    how many neighbours;\n    from 1.\n'
@@ -70,7 +75,9 @@ def linked(text: str, thing: griffe.Object) -> str:
     def link(found: re.Match[str]) -> str:
         short, name = found[1], found[2]
         shown = name.rpartition(".")[2] if short or name.startswith("kdgraph.") else name
-        return f'<autoref optional identifier="{path_of(name, thing)}"><code>{shown}</code></autoref>'
+        return (
+            f'<autoref optional identifier="{path_of(name, thing)}"><code>{shown}</code></autoref>'
+        )
 
     return ROLE.sub(link, text)
 

@@ -1,4 +1,6 @@
-"""Formulas of pages, written in LaTeX between dollar signs, as MathML: browsers show it by themselves, without a script or a network."""
+"""Formulas of pages, written in LaTeX between dollar signs, as MathML: browsers show it by
+themselves, without a script or a network.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,12 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:
 
 
 def mathml(latex: str, *, display: bool = False) -> str:
-    r"""Write a formula as MathML; ValueError where it has a command that the converter does not know, which it would pass on as it stands.
+    r"""Write a formula as MathML; ValueError where it has a command that the converter does not
+    know, which it would pass on as it stands.
 
     >>> mathml("x")
-    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
+    '<math xmlns="http://www.w3.org/1998/Math/MathML"
+    display="inline"><mrow><mi>x</mi></mrow></math>'
     >>> mathml(r"\nonsense")
     Traceback (most recent call last):
     ...

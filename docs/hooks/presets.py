@@ -1,7 +1,8 @@
-"""What conf/ says of methods: their parts, commands and parameters, below what pages of docs/methods say by hand.
+"""What conf/ says of methods: their parts, commands and parameters, below what pages of
+docs/methods say by hand.
 
-A page names its presets in its front matter (``presets: [kdf, kdf_whitened]``). What stands in YAML, in annotations and in docstrings is
-read there, so that the site says what a run would do.
+A page names its presets in its front matter (``presets: [kdf, kdf_whitened]``). What stands in
+YAML, in annotations and in docstrings is read there, so that the site says what a run would do.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class Key:
 
 @dataclass(frozen=True)
 class Component:
-    """An option of a config group: the class that it names, and its keys, those of nodes inside it with a dot."""
+    """An option of a config group: the class that it names, and its keys, those of nodes inside it
+    with a dot.
+    """
 
     target: str
     keys: dict[str, Key]
@@ -59,24 +62,34 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Put the pages of methods into the navigation, family by family."""
     methods = next(entry["Methods"] for entry in config.nav or [] if "Methods" in entry)
     for folder, title in FAMILIES.items():
-        pages = sorted(file.src_uri for file in files if file.src_uri.startswith(f"methods/{folder}/"))
+        pages = sorted(
+            file.src_uri for file in files if file.src_uri.startswith(f"methods/{folder}/")
+        )
         methods.append({title: pages})
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, files: Files, **_: Any) -> str:
-    """Append what is said of a page's presets, and put the list of all methods where a page asks for it."""
+    """Append what is said of a page's presets, and put the list of all methods where a page asks
+    for it.
+    """
     if page.file.src_uri == "methods/index.md":
         markdown = HAND_WRITTEN.sub(lambda _: listing(files), markdown)
     presets = page.meta.get("presets", [])
-    return "\n".join([markdown, *sections(presets, page.meta.get("run", {}))]) if presets else markdown
+    return (
+        "\n".join([markdown, *sections(presets, page.meta.get("run", {}))]) if presets else markdown
+    )
 
 
 def pages_of(files: Files) -> dict[str, File]:
     """Each preset with the page that it stands on."""
     found = {}
     for file in files:
-        front = re.match(r"---\n(.*?)\n---\n", file.content_string, re.DOTALL) if file.src_uri.startswith("methods/") else None
+        front = (
+            re.match(r"---\n(.*?)\n---\n", file.content_string, re.DOTALL)
+            if file.src_uri.startswith("methods/")
+            else None
+        )
         for preset in yaml.safe_load(front[1]).get("presets", []) if front else ():
             found[preset] = file
     return found
@@ -86,27 +99,47 @@ def listing(files: Files) -> str:
     """A table for each family: preset, and what it is."""
     pages, lines = pages_of(files), []
     for folder, title in FAMILIES.items():
-        inside = {preset: file for preset, file in sorted(pages.items()) if file.src_uri.startswith(f"methods/{folder}/")}
+        inside = {
+            preset: file
+            for preset, file in sorted(pages.items())
+            if file.src_uri.startswith(f"methods/{folder}/")
+        }
         lines += [f"## {title}", "", "| method | |", "|---|---|"]
         for preset, file in inside.items():
             said = first_comment(CONF / "method" / f"{preset}.yaml")
-            lines.append(f"| [`{preset}`]({file.src_uri.removeprefix('methods/')}#{preset}) | {cell(said)} |")
+            lines.append(
+                f"| [`{preset}`]({file.src_uri.removeprefix('methods/')}#{preset}) | {cell(said)} |"
+            )
         lines.append("")
     return "\n".join(lines)
 
 
 def sections(presets: list[str], runs: dict[str, str]) -> list[str]:
-    """A part of the page for each preset; a component like one that was shown before shows what is other."""
+    """A part of the page for each preset; a component like one that was shown before shows what is
+    other.
+    """
     lines = ["## Presets and parameters", ""]
     shown: dict[str, tuple[str, Component]] = {}
     for preset in presets:
         parts, settings = method(preset)
         regression = parts.pop("regression", None) is not None
-        run = runs.get(preset, runs.get("all", "dataset=heteroscedastic" if regression else "dataset=spiral"))
-        lines += [f"### `{preset}` {{#{preset}}}", "", f"{first_comment(CONF / 'method' / f'{preset}.yaml')}.", ""]
+        run = runs.get(
+            preset, runs.get("all", "dataset=heteroscedastic" if regression else "dataset=spiral")
+        )
+        lines += [
+            f"### `{preset}` {{#{preset}}}",
+            "",
+            f"{first_comment(CONF / 'method' / f'{preset}.yaml')}.",
+            "",
+        ]
         lines += [f"    kdg run {run} method={preset}", ""]
         set_here = "".join(f", with `{key}={value}`" for key, value in settings.items())
-        lines += ["Parts: " + ", ".join(f"{group} `{name}`" for group, name in parts.items()) + f"{set_here}.", ""]
+        lines += [
+            "Parts: "
+            + ", ".join(f"{group} `{name}`" for group, name in parts.items())
+            + f"{set_here}.",
+            "",
+        ]
         for group, name in own(parts).items():
             lines += parameters(group, name, shown)
     return lines
@@ -133,12 +166,18 @@ def flat(node: dict[str, Any], prefix: str = "") -> dict[str, str]:
     """Values of a nested mapping by dotted key."""
     found: dict[str, str] = {}
     for key, value in node.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": str(value).lower()}
+        found |= (
+            flat(value, f"{prefix}{key}.")
+            if isinstance(value, dict)
+            else {f"{prefix}{key}": str(value).lower()}
+        )
     return found
 
 
 def own(parts: dict[str, str]) -> dict[str, str]:
-    """The parts that make the method what it is: what stands after the parent, or else the parent."""
+    """The parts that make the method what it is: what stands after the parent, or else the
+    parent.
+    """
     after = {group: name for group, name in parts.items() if group != "parent" and name != "none"}
     parent = parts["parent"]
     if parent.startswith("${network}_"):
@@ -147,19 +186,33 @@ def own(parts: dict[str, str]) -> dict[str, str]:
 
 
 def parameters(group: str, name: str, shown: dict[str, tuple[str, Component]]) -> list[str]:
-    """A table of a component's keys, or of those that differ from one of the same class that was shown before."""
+    """A table of a component's keys, or of those that differ from one of the same class that was
+    shown before.
+    """
     here = component(CONF / group / f"{name}.yaml")
     if not here.target:
         return []
     label = f"{group} `{name}`" if not name.startswith("_") else f"what {group} `…{name}` adds"
-    target = f"[`{here.target.rpartition('.')[2]}`][{here.target}]" if here.target.startswith("kdgraph.") else f"`{here.target}`"
+    target = (
+        f"[`{here.target.rpartition('.')[2]}`][{here.target}]"
+        if here.target.startswith("kdgraph.")
+        else f"`{here.target}`"
+    )
     before = shown.get(here.target)
     shown.setdefault(here.target, (label, here))
-    keys = here.keys if before is None else {key: said for key, said in here.keys.items() if before[1].keys.get(key) != said}
+    keys = (
+        here.keys
+        if before is None
+        else {key: said for key, said in here.keys.items() if before[1].keys.get(key) != said}
+    )
     keys = {key: said for key, said in keys.items() if not key.endswith("_target_")}
     if before is not None and not keys:
         return []
-    title = f"Parameters of {label}, which is {target}:" if before is None else f"As {before[0]}, but of {label}:"
+    title = (
+        f"Parameters of {label}, which is {target}:"
+        if before is None
+        else f"As {before[0]}, but of {label}:"
+    )
     head = ["", "| key | default | is | meaning |", "|---|---|---|---|"]
     return [title, *head, *(row(key, said, here) for key, said in keys.items()), ""]
 
@@ -171,25 +224,49 @@ def component(path: Path) -> Component:
     for entry in (yaml.safe_load(text) or {}).get("defaults", []):
         if entry != "_self_":
             source, _, into = entry.partition("@")
-            base = component(CONF / f"{source.strip('/')}.yaml" if source.startswith("/") else path.with_name(f"{source}.yaml"))
+            base = component(
+                CONF / f"{source.strip('/')}.yaml"
+                if source.startswith("/")
+                else path.with_name(f"{source}.yaml")
+            )
             prefix = f"{into}." if into not in ("", "_here_") else ""
-            keys |= {f"{prefix}{key}": value for key, value in {**base.keys, "_target_": Key(base.target, "")}.items() if value.default}
+            keys |= {
+                f"{prefix}{key}": value
+                for key, value in {**base.keys, "_target_": Key(base.target, "")}.items()
+                if value.default
+            }
     for key, own in lines_of(text).items():
-        keys = {other: said for other, said in keys.items() if not other.startswith(f"{key}.") or own.default in ("", "{}")}
+        keys = {
+            other: said
+            for other, said in keys.items()
+            if not other.startswith(f"{key}.") or own.default in ("", "{}")
+        }
         keys[key] = Key(own.default, own.said or keys.get(key, own).said)
-    target = keys.pop("_target_", None) or next((value for key, value in keys.items() if key.endswith("_target_")), Key("", ""))
-    return Component(target.default.replace("null", ""), {key: value for key, value in keys.items() if key != "name"})
+    target = keys.pop("_target_", None) or next(
+        (value for key, value in keys.items() if key.endswith("_target_")), Key("", "")
+    )
+    return Component(
+        target.default.replace("null", ""),
+        {key: value for key, value in keys.items() if key != "name"},
+    )
 
 
 def lines_of(text: str) -> dict[str, Key]:
-    """Keys of YAML with their values and comments, line by line, since a parser drops the comments."""
+    """Keys of YAML with their values and comments, line by line, since a parser drops the
+    comments.
+    """
     found: dict[str, Key] = {}
     within: list[tuple[int, str]] = []
     for line in text.splitlines():
         match = LINE.match(line)
         if match is None or line.startswith(("#", "defaults")):
             continue
-        indent, key, default, said = len(match[1]), match[2], (match[3] or "").strip(), match[4] or ""
+        indent, key, default, said = (
+            len(match[1]),
+            match[2],
+            (match[3] or "").strip(),
+            match[4] or "",
+        )
         within = [*(level for level in within if level[0] < indent), (indent, key)]
         path = ".".join(level[1] for level in within)
         inner = yaml.safe_load(default) if default.startswith("{") else None
@@ -201,7 +278,9 @@ def lines_of(text: str) -> dict[str, Key]:
 
 
 def row(key: str, said: Key, of: Component) -> str:
-    """A line of the table: the rule is the annotation's, the meaning the comment's or else the docstring's."""
+    """A line of the table: the rule is the annotation's, the meaning the comment's or else the
+    docstring's.
+    """
     target = of.keys.get(f"{key.rpartition('.')[0]}._target_", Key(of.target, "")).default
     name = key.rpartition(".")[2]
     factory = imported(target)
@@ -216,11 +295,18 @@ def imported(target: str) -> Any:
 
 
 def rule(factory: Any, name: str) -> str:
-    """What a parameter may be, in the words of the message that refuses anything else; empty where everything goes."""
+    """What a parameter may be, in the words of the message that refuses anything else; empty where
+    everything goes.
+    """
     try:
         check_value(name, object(), annotations_of(factory).get(name, Any))
     except ParameterError as error:
-        return str(error).removeprefix(f"{name} must be ").rpartition(", got ")[0].replace("one of ", "")
+        return (
+            str(error)
+            .removeprefix(f"{name} must be ")
+            .rpartition(", got ")[0]
+            .replace("one of ", "")
+        )
     return ""
 
 
@@ -229,7 +315,11 @@ def described(factory: Any, name: str) -> str:
     for cls in inspect.getmro(factory) if inspect.isclass(factory) else ():
         names: list[str] = []
         said: list[str] = []
-        for line in inspect.cleandoc(cls.__doc__ or "").splitlines() if cls.__module__.startswith("kdgraph.") else ():
+        for line in (
+            inspect.cleandoc(cls.__doc__ or "").splitlines()
+            if cls.__module__.startswith("kdgraph.")
+            else ()
+        ):
             entry = ENTRY.match(line)
             if entry or not line.startswith("    "):
                 if name in names:
@@ -244,7 +334,11 @@ def described(factory: Any, name: str) -> str:
 
 def cell(text: str) -> str:
     """Text that stands in a table."""
-    text = re.sub(r":(?:class|func|meth|data|mod|attr):`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text.replace("``", "`"))
+    text = re.sub(
+        r":(?:class|func|meth|data|mod|attr):`~?(?:[\w.]*\.)?(\w+)`",
+        r"`\1`",
+        text.replace("``", "`"),
+    )
     return re.sub(r"(?<!`)<(\w)", r"&lt;\1", text).replace("|", "\\|").replace("$", "&#36;")
 
 

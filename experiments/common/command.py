@@ -13,7 +13,8 @@ from kdgraph.errors import KdgError
 
 
 def tell(read: Callable[[Path], list[Record]], beside: Callable[[list[Record]], str]) -> None:
-    """Print what its runs found beside what was published; where none can be read, why not, in one line.
+    """Print what its runs found beside what was published; where none can be read, why not, in one
+    line.
 
     Parameters
     ----------
@@ -24,7 +25,8 @@ def tell(read: Callable[[Path], list[Record]], beside: Callable[[list[Record]], 
 
 
 def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]], to: str) -> None:
-    """Draw the runs below a folder and print where the pictures are; where there is none, why not, in one line.
+    """Draw the runs below a folder and print where the pictures are; where there is none, why not,
+    in one line.
 
     Parameters
     ----------
@@ -32,8 +34,12 @@ def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]
     draw : the folder of runs, that for the pictures → the files.
     to : where pictures go if the command line does not say.
     """
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+    )
     parser.add_argument("--figures", type=Path, default=Path(to), help="where the picture goes")
     given = parser.parse_args()
 
@@ -45,9 +51,18 @@ def draw_pictures(about: str | None, draw: Callable[[Path, Path], Iterable[Path]
 
 
 def parser_that_keeps(about: str | None) -> argparse.ArgumentParser:
-    """Of a study whose claims ``--keep DIR`` leaves where ``kdg reproduce`` finds them; ``about`` is its module's docstring."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="a folder of runs to leave the claims in, where kdg reproduce finds them")
+    """Of a study whose claims ``--keep DIR`` leaves where ``kdg reproduce`` finds them; ``about``
+    is its module's docstring.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="a folder of runs to leave the claims in, where kdg reproduce finds them",
+    )
     return parser
 
 

@@ -36,7 +36,9 @@ def spread(values: ArrayLike, factor: float = 1.0, digits: int = 3) -> str:
     values = factor * np.asarray(values, dtype=float)
     if not len(values):
         return "–"
-    return number(float(values.mean()), digits) + (f" ± {number(float(values.std(ddof=1)), digits)}" if len(values) > 1 else "")
+    return number(float(values.mean()), digits) + (
+        f" ± {number(float(values.std(ddof=1)), digits)}" if len(values) > 1 else ""
+    )
 
 
 def counted(numbers: Iterable[int], what: str) -> str:

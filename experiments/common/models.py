@@ -16,14 +16,18 @@ from kdgraph.runner.watch import Watch
 
 
 def models_of(record: Record, folder: Path) -> tuple[Any, Any, Any]:
-    """Splits, parent and calibrated model of a finished run: from the store below ``folder``, else fitted again, which gives the same."""
+    """Splits, parent and calibrated model of a finished run: from the store below ``folder``, else
+    fitted again, which gives the same.
+    """
     stored = _stages_of(record, folder)
     parent = stored.fit().value
     return stored.splits, parent, stored.calibrate(parent).value
 
 
 def evaluation_of(record: Record, folder: Path) -> Evaluation:
-    """What both models of a finished run said of each set of rows, also of sets that they drew from them: as :func:`models_of`."""
+    """What both models of a finished run said of each set of rows, also of sets that they drew from
+    them: as :func:`models_of`.
+    """
     path = folder / FOLDER / record["store"]["evaluate"]
     if path.exists():
         return read(path.read_bytes(), f"store entry {path}").value

@@ -1,8 +1,9 @@
-"""Pictures of a paper: each figure as SVG and PDF, which differ only where the figure does, with a title that says which figure it is.
+"""Pictures of a paper: each figure as SVG and PDF, which differ only where the figure does, with a
+title that says which figure it is.
 
-``figures.csv`` of a paper has a row for each of its figures. ``files`` holds the stems of what was drawn, relative to the folder of the
-paper and without ending; each is there as .svg and .pdf. ``caption`` says what ours shows, ``missing`` what keeps it from being the
-paper's.
+``figures.csv`` of a paper has a row for each of its figures. ``files`` holds the stems of what was
+drawn, relative to the folder of the paper and without ending; each is there as .svg and .pdf.
+``caption`` says what ours shows, ``missing`` what keeps it from being the paper's.
 """
 
 from __future__ import annotations
@@ -19,19 +20,28 @@ from matplotlib.lines import Line2D
 
 from kdgraph.figures import save
 
-AUTHORS = {"p1": "Dey et al.", "p2": "Salamon et al.", "p3": "Tree-based OOD detection (TOOD)", "p4": "Luo et al.", "p5": "Torres et al."}
+AUTHORS = {
+    "p1": "Dey et al.",
+    "p2": "Salamon et al.",
+    "p3": "Tree-based OOD detection (TOOD)",
+    "p4": "Luo et al.",
+    "p5": "Torres et al.",
+}
 """How titles call the papers."""
 COLUMNS = ("figure", "page", "shows", "drawn_by", "files", "caption", "missing")
 """That every ``figures.csv`` has."""
 FORMATS = ("svg", "pdf")
 DENSE = 1500
-"""Points or cells of one artist, from which on it is drawn as pixels: as shapes, 20,000 of them are megabytes of SVG."""
+"""Points or cells of one artist, from which on it is drawn as pixels: as shapes, 20,000 of them are
+megabytes of SVG.
+"""
 DPI = 300
 """Of those pixels: print's, also of a picture that is as wide as a page."""
 
 
 def figures_of(folder: Path) -> pd.DataFrame:
-    """A row for each figure of the paper in ``folder``: ``figures.csv``, all of it text, the number of the figure aside.
+    """A row for each figure of the paper in ``folder``: ``figures.csv``, all of it text, the number
+    of the figure aside.
 
     Raises
     ------
@@ -40,21 +50,25 @@ def figures_of(folder: Path) -> pd.DataFrame:
     """
     listed = pd.read_csv(folder / "figures.csv", dtype=str, keep_default_na=False)
     if missing := [name for name in COLUMNS if name not in listed]:
-        raise ValueError(f"{folder}/figures.csv must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(missing)}")
+        raise ValueError(
+            f"{folder}/figures.csv must have the columns {', '.join(COLUMNS)}; it lacks"
+            f" {', '.join(missing)}"
+        )
     return listed.assign(figure=listed.figure.astype(int))
 
 
 def save_picture(figure: Figure, stem: Path, paper: Path) -> list[Path]:
     """Write ``stem.svg`` and ``stem.pdf``; the folder is made where there is none.
 
-    The same figure gives the same bytes. Text stays text; what has more than :data:`DENSE` points is drawn as pixels.
+    The same figure gives the same bytes. Text stays text; what has more than :data:`DENSE` points
+    is drawn as pixels.
 
     Parameters
     ----------
     figure : what was drawn.
     stem : where to, without ending.
-    paper : folder of the paper, whose ``figures.csv`` says which figure a picture of this name is, and what it shows; any other
-        has its name for a title.
+    paper : folder of the paper, whose ``figures.csv`` says which figure a picture of this name is,
+        and what it shows; any other has its name for a title.
     """
     title, shows = about(stem.name, paper)
     for artist in figure.findobj(is_dense):
@@ -74,7 +88,9 @@ def about(name: str, paper: Path) -> tuple[str, str]:
 
 
 def is_dense(artist: Artist) -> bool:
-    """Whether as shapes it would be too much for an SVG; a line is, with many times as many points, since its path is simplified."""
+    """Whether as shapes it would be too much for an SVG; a line is, with many times as many points,
+    since its path is simplified.
+    """
     return _n_points(artist) > DENSE
 
 

@@ -10,7 +10,9 @@ T = TypeVar("T")
 
 
 def spent(work: Callable[[], T]) -> tuple[T, float]:
-    """What the work gives, and seconds of processor time of all cores of this process: other programs that run beside it do not count."""
+    """What the work gives, and seconds of processor time of all cores of this process: other
+    programs that run beside it do not count.
+    """
     start = time.process_time()
     found = work()
     return found, time.process_time() - start

@@ -1,4 +1,6 @@
-"""Runs of one experiment whose settings are not equal: how many rows they had, and what else was set otherwise."""
+"""Runs of one experiment whose settings are not equal: how many rows they had, and what else was
+set otherwise.
+"""
 
 from __future__ import annotations
 
@@ -18,33 +20,54 @@ _OTHER = {"seed", "metrics", "figures"}  # what is asked for, and how often
 
 
 def by_size(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Records whose configs ask for equally many rows, the fewest first, under what that gave them in words."""
+    """Records whose configs ask for equally many rows, the fewest first, under what that gave them
+    in words.
+    """
     asked: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         dataset = record["config"].get("dataset", {})
         asked[str([dataset.get(key) for key in SIZES])].append(record)
     found: dict[str, list[Record]] = defaultdict(list)
-    for group in sorted(asked.values(), key=lambda group: max(record["dataset"]["n_train"] for record in group)):
-        found[", ".join(counted((record["dataset"][key] for record in group), role) for key, role in _ROLES.items())] += group
+    for group in sorted(
+        asked.values(), key=lambda group: max(record["dataset"]["n_train"] for record in group)
+    ):
+        found[
+            ", ".join(
+                counted((record["dataset"][key] for record in group), role)
+                for key, role in _ROLES.items()
+            )
+        ] += group
     return dict(found)
 
 
-def apart(records: Sequence[Record], alike: Sequence[Hashable], parts: Collection[str] | None = None) -> list[str]:
-    """For each record its values of those keys in which it differs from one that it is ``alike``: "parent.max_epochs=3".
+def apart(
+    records: Sequence[Record], alike: Sequence[Hashable], parts: Collection[str] | None = None
+) -> list[str]:
+    """For each record its values of those keys in which it differs from one that it is ``alike``:
+    "parent.max_epochs=3".
 
     Parameters
     ----------
-    records : of runs. Their seed, how many rows they have, what is measured and where a network trains do not count.
-    alike : of each record, whose line of a table it would be in: that of a data set and a method, say.
+    records : of runs. Their seed, how many rows they have, what is measured and where a network
+    trains do not count.
+    alike : of each record, whose line of a table it would be in: that of a data set and a method,
+    say.
     parts : groups of the config that count; None: all.
     """
-    chosen = ({name: node for name, node in record["config"].items() if parts is None or name in parts} for record in records)
+    chosen = (
+        {name: node for name, node in record["config"].items() if parts is None or name in parts}
+        for record in records
+    )
     values = [dict(_settings(config)) for config in chosen]
     groups: dict[Hashable, list[Mapping[str, str]]] = defaultdict(list)
     for mine, group in zip(values, alike, strict=True):
         groups[group].append(mine)
     return [
-        ", ".join(f"{key}={value}" for key, value in mine.items() if any(other.get(key) != value for other in groups[group]))
+        ", ".join(
+            f"{key}={value}"
+            for key, value in mine.items()
+            if any(other.get(key) != value for other in groups[group])
+        )
         for mine, group in zip(values, alike, strict=True)
     ]
 
@@ -55,5 +78,9 @@ def _settings(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]
         yield ".".join(path), str(node)
         return
     for key, value in node.items():
-        if key != "device" and not (path == () and key in _OTHER) and not (path == ("dataset",) and key in SIZES):
+        if (
+            key != "device"
+            and not (path == () and key in _OTHER)
+            and not (path == ("dataset",) and key in SIZES)
+        ):
             yield from _settings(value, (*path, str(key)))

@@ -1,4 +1,5 @@
-"""CIFAR-10 against CIFAR-100, SVHN and noise, beside Tables 1 and 4: what ``experiment=paper/p1/cifar10`` and ``…/cifar10_vit`` print.
+"""CIFAR-10 against CIFAR-100, SVHN and noise, beside Tables 1 and 4: what
+``experiment=paper/p1/cifar10`` and ``…/cifar10_vit`` print.
 
 ``python -m experiments.p1.cifar10 outputs`` prints it again, from any subset of their runs.
 """
@@ -39,7 +40,9 @@ COLUMNS = {
     "oce svhn": ("OCE", "svhn", "OCE, SVHN"),
     "oce noise": ("OCE", "noise", "OCE, noise"),
 }
-"""A metric, and the set out of distribution, of runs → metric and set of ``published.csv``, title."""
+"""A metric, and the set out of distribution, of runs → metric and set of ``published.csv``,
+title.
+"""
 PARENTS = {"lenet": "LeNet-5"}
 PUBLISHED = [*METHODS.values()][:7]
 LENET = "LeNet-5 in place of the encoder"
@@ -57,8 +60,14 @@ either, so that column is still kinder to these two than to the others."""
 
 
 def beside(records: Sequence[Record]) -> str:
-    """For each number of rows, for each method: what the two tables have and what runs found, a line each; markdown."""
-    parts = [part for rows, group in by_size(records).items() for part in (_title(rows, group), _table(group))]
+    """For each number of rows, for each method: what the two tables have and what runs found, a
+    line each; markdown.
+    """
+    parts = [
+        part
+        for rows, group in by_size(records).items()
+        for part in (_title(rows, group), _table(group))
+    ]
     return "\n\n".join([*parts, NOTE]) if parts else "no run of CIFAR-10 is there"
 
 
@@ -71,8 +80,12 @@ def _table(records: Sequence[Record]) -> str:
     """Of runs with as many rows."""
     of_method = apart(records, [(_parent(record), _method(record)) for record in records])
     of_parent = apart(records, [_parent(record) for record in records], ["parent", "preprocess"])
-    frame = pd.DataFrame(row for found in zip(records, of_method, of_parent, strict=True) for row in _rows(*found))
-    frame = frame.drop_duplicates(["of", "method", "seed", "column"])  # a parent is in each run that stands on it
+    frame = pd.DataFrame(
+        row for found in zip(records, of_method, of_parent, strict=True) for row in _rows(*found)
+    )
+    frame = frame.drop_duplicates(
+        ["of", "method", "seed", "column"]
+    )  # a parent is in each run that stands on it
     lines = head(["method", "of", *(title for *_, title in COLUMNS.values())])
     for method in (name for name in METHODS if name in set(frame.method)):
         lines += _lines(method, frame[frame.method == method])
@@ -96,9 +109,17 @@ def _rows(record: Record, of_method: str, of_parent: str) -> Iterable[dict[str, 
         if column == "error":
             column, value = "accuracy", 100 * (1 - value)
         if column in COLUMNS and value is not None:
-            method, setting = ("parent", of_parent) if entry["of"] == "parent" else (_method(record), of_method)
+            method, setting = (
+                ("parent", of_parent) if entry["of"] == "parent" else (_method(record), of_method)
+            )
             of = ", ".join(filter(None, [_parent(record), "here", setting]))
-            yield {"of": of, "method": method, "seed": record["seed"], "column": column, "value": value}
+            yield {
+                "of": of,
+                "method": method,
+                "seed": record["seed"],
+                "column": column,
+                "value": value,
+            }
 
 
 def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
@@ -110,7 +131,13 @@ def _lines(method: str, frame: pd.DataFrame) -> Iterable[str]:
             cells = [_printed(of, metric, ood) for metric, ood, _ in COLUMNS.values()]
             yield line([f"**{METHODS[method]}**", f"{table}, {encoder}", *cells])
     for where, of in frame.groupby("of", sort=False):
-        yield line([METHODS[method], str(where), *(spread(of[of.column == column].value, digits=2) for column in COLUMNS)])
+        yield line(
+            [
+                METHODS[method],
+                str(where),
+                *(spread(of[of.column == column].value, digits=2) for column in COLUMNS),
+            ]
+        )
 
 
 def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
@@ -120,16 +147,34 @@ def _printed(published: pd.DataFrame, metric: str, ood: str) -> str:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it: see :func:`in_published_terms`."""
-    transformers = runs_of("paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"])
+    """Of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it: see
+    :func:`in_published_terms`.
+    """
+    transformers = runs_of(
+        "paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"]
+    )
     return in_published_terms([*runs_of("paper/p1/cifar10", folder, free=FREE), *transformers])
 
 
 def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
-    """Numbers as ``published.csv`` tells them apart: the transformer's are Table 1's, LeNet-5's stand beside both tables."""
+    """Numbers as ``published.csv`` tells them apart: the transformer's are Table 1's, LeNet-5's
+    stand beside both tables.
+    """
     rows = [
-        {"item": item, "dataset": "cifar10", "metric": metric, "method": METHODS[row["method"]], "ood": ood or None}
-        | {"n_train": None, "radius": None, "seed": row["seed"], "value": row["value"], "variant": LENET if lenet else ""}
+        {
+            "item": item,
+            "dataset": "cifar10",
+            "metric": metric,
+            "method": METHODS[row["method"]],
+            "ood": ood or None,
+        }
+        | {
+            "n_train": None,
+            "radius": None,
+            "seed": row["seed"],
+            "value": row["value"],
+            "variant": LENET if lenet else "",
+        }
         for record in records
         for lenet in [_parent(record) == PARENTS["lenet"]]
         for row in _rows(record, "", "")
@@ -138,13 +183,17 @@ def in_published_terms(records: Sequence[Record]) -> pd.DataFrame:
         for item in (TABLES if lenet else ["Table 1"])
     ]
     frame = pd.DataFrame(rows)
-    return frame.drop_duplicates([name for name in frame if name != "value"])  # a parent is in each run that stands on it
+    return frame.drop_duplicates(
+        [name for name in frame if name != "value"]
+    )  # a parent is in each run that stands on it
 
 
 def main(arguments: Sequence[str]) -> None:
     """Print the table of the runs below a folder."""
     folder = Path(arguments[0] if arguments else "outputs")
-    transformers = runs_of("paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"])
+    transformers = runs_of(
+        "paper/p1/cifar10_vit", folder, free=[*FREE, "parent.model", "parent.device"]
+    )
     print(beside([*runs_of("paper/p1/cifar10", folder, free=FREE), *transformers]))
 
 

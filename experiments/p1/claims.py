@@ -1,4 +1,6 @@
-"""What Dey et al. say in words, asked of runs: each function is named by sentences of ``claims.csv``."""
+"""What Dey et al. say in words, asked of runs: each function is named by sentences of
+``claims.csv``.
+"""
 
 from __future__ import annotations
 
@@ -38,20 +40,35 @@ CHECKED = 40
 
 
 def simulations(folder: Path) -> Iterator[Claim]:
-    """Of the planar simulations of Figure 1, with the floors that its authors set: ``paper/p1/simulations``."""
+    """Of the planar simulations of Figure 1, with the floors that its authors set:
+    ``paper/p1/simulations``.
+    """
     records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
-    yield from of_plane(numbers_of(record for record in records if floors.is_near(record["config"])))
-    yield from of_far_rows(numbers_of(record for record in records if floors.is_far(record["config"])))
+    yield from of_plane(
+        numbers_of(record for record in records if floors.is_near(record["config"]))
+    )
+    yield from of_far_rows(
+        numbers_of(record for record in records if floors.is_far(record["config"]))
+    )
 
 
 def of_plane(plane: pd.DataFrame) -> Iterator[Claim]:
-    """By simulation and parent, in medians over seeds as the paper has them, at every number of rows that has runs."""
-    for (dataset, parent), of in plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ():
+    """By simulation and parent, in medians over seeds as the paper has them, at every number of
+    rows that has runs.
+    """
+    for (dataset, parent), of in (
+        plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
+    ):
         medians = {}
         for measure, (on, metric) in MEASURES.items():
             rows = of[(of["on"] == on) & (of.metric == metric)]
-            medians[measure] = rows.pivot_table(index="n_train", columns="model", values="value", aggfunc="median").dropna()
-        sizes = ", ".join(f"{n:,} rows ({counted([int(count)], 'seed')})" for n, count in of.groupby("n_train").seed.nunique().items())
+            medians[measure] = rows.pivot_table(
+                index="n_train", columns="model", values="value", aggfunc="median"
+            ).dropna()
+        sizes = ", ".join(
+            f"{n:,} rows ({counted([int(count)], 'seed')})"
+            for n, count in of.groupby("n_train").seed.nunique().items()
+        )
         where = _where(dataset, parent)
         yield from _similar_error(medians["error"], where, sizes)
         yield from _hellinger(medians["hellinger on the grid"], where, sizes)
@@ -60,7 +77,9 @@ def of_plane(plane: pd.DataFrame) -> Iterator[Claim]:
 
 def of_far_rows(plane: pd.DataFrame) -> Iterator[Claim]:
     """The radius from which on the confidence is that of the prior, by simulation and parent."""
-    for (dataset, parent), of in plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ():
+    for (dataset, parent), of in (
+        plane.groupby(["dataset", "parent"], sort=False) if len(plane) else ()
+    ):
         yield from _prior(of, _where(dataset, parent))
 
 
@@ -71,7 +90,10 @@ def _where(dataset: object, parent: object) -> str:
 def _similar_error(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]:
     if {"parent", "geodesic"} <= set(medians):
         excess = medians.geodesic - medians.parent
-        text = f"{where}: error is at most {number(SIMILAR, 2)} above the parent's at each number of rows"
+        text = (
+            f"{where}: error is at most {number(SIMILAR, 2)} above the parent's at each number of"
+            " rows"
+        )
         yield Claim(
             text,
             bool(excess.max() <= SIMILAR),
@@ -82,29 +104,60 @@ def _similar_error(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Cl
 
 def _hellinger(medians: pd.DataFrame, where: str, sizes: str) -> Iterator[Claim]:
     if {"parent", "geodesic"} <= set(medians):
-        told = ", ".join(f"{n:,} rows {number(row.geodesic)} against {number(row.parent)}" for n, row in medians.iterrows())
-        text = f"{where}: Hellinger distance on the grid is below the parent's at each number of rows"
-        yield Claim(text, bool((medians.geodesic < medians.parent).all()), f"{told}; {sizes}", ("fig1_hellinger",))
+        told = ", ".join(
+            f"{n:,} rows {number(row.geodesic)} against {number(row.parent)}"
+            for n, row in medians.iterrows()
+        )
+        text = (
+            f"{where}: Hellinger distance on the grid is below the parent's at each number of rows"
+        )
+        yield Claim(
+            text,
+            bool((medians.geodesic < medians.parent).all()),
+            f"{told}; {sizes}",
+            ("fig1_hellinger",),
+        )
 
 
 def _geodesic(medians: Mapping[str, pd.DataFrame], where: str, sizes: str) -> Iterator[Claim]:
-    there = {measure: each for measure, each in medians.items() if {"geodesic", "euclidean"} <= set(each)}
+    there = {
+        measure: each for measure, each in medians.items() if {"geodesic", "euclidean"} <= set(each)
+    }
     if there:
-        worst = {measure: float((each.geodesic - each.euclidean).max()) for measure, each in there.items()}
+        worst = {
+            measure: float((each.geodesic - each.euclidean).max())
+            for measure, each in there.items()
+        }
         told = ", ".join(f"{measure} {signed(value)}" for measure, value in worst.items())
-        text = f"{where}: error and Hellinger distance are lower with geodesic than with Euclidean distances at each number of rows"
-        yield Claim(text, all(value < 0 for value in worst.values()), f"largest difference: {told}; {sizes}", ("fig1_geodesic",))
+        text = (
+            f"{where}: error and Hellinger distance are lower with geodesic than with Euclidean"
+            " distances at each number of rows"
+        )
+        yield Claim(
+            text,
+            all(value < 0 for value in worst.values()),
+            f"largest difference: {told}; {sizes}",
+            ("fig1_geodesic",),
+        )
 
 
 def _prior(of: pd.DataFrame, where: str) -> Iterator[Claim]:
-    far = of[(of["on"] == "ood") & (of.metric == "mmc") & (of.model == "geodesic") & (of.n_train == 1000)]
+    far = of[
+        (of["on"] == "ood") & (of.metric == "mmc") & (of.model == "geodesic") & (of.n_train == 1000)
+    ]
     curve = far.groupby("at").value.median()
     if len(curve):
         first = first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
         last = f"{number(float(curve.iloc[-1]))} at radius {curve.index[-1]:g}"
         seeds = counted([far.seed.nunique()], "seed")
-        found = f"{'never' if np.isinf(first) else f'from radius {first:g} on'}; {last}; median of {seeds}, 1,000 rows"
-        text = f"{where}: mean max confidence comes to within .01 of the prior, .5, by radius {curve.index[-1]:g}, and stays"
+        found = (
+            f"{'never' if np.isinf(first) else f'from radius {first:g} on'}; {last}; median of"
+            f" {seeds}, 1,000 rows"
+        )
+        text = (
+            f"{where}: mean max confidence comes to within .01 of the prior, .5, by radius"
+            f" {curve.index[-1]:g}, and stays"
+        )
         yield Claim(text, bool(np.isfinite(first)), found, ("fig1_prior", "intro"))
 
 
@@ -114,32 +167,59 @@ def trunk(folder: Path) -> Iterator[Claim]:
 
 
 def of_trunk(numbers: pd.DataFrame) -> Iterator[Claim]:
-    """Both distances, by method and variant: in the mean over high dimensions, and how much each rises from few to many."""
+    """Both distances, by method and variant: in the mean over high dimensions, and how much each
+    rises from few to many.
+    """
     if numbers.empty:
         return
-    high = numbers[(numbers.n_dims >= HIGH) & (numbers["on"] == "test") & (numbers.n_train == numbers.n_train.max())]
-    models = high[high.model.isin(["geodesic", "euclidean"]) & high.metric.isin(["error", "hellinger"])]
-    for (parent, variant, metric), of in models.groupby(["parent", "variant", "metric"], sort=False):
-        wide = of.pivot(index="seed", columns=["model", "n_dims"], values="value").sort_index(axis=1).dropna()
-        if set(wide.columns.unique("model")) < {"geodesic", "euclidean"} or wide.columns.unique("n_dims").size < 2:
+    high = numbers[
+        (numbers.n_dims >= HIGH)
+        & (numbers["on"] == "test")
+        & (numbers.n_train == numbers.n_train.max())
+    ]
+    models = high[
+        high.model.isin(["geodesic", "euclidean"]) & high.metric.isin(["error", "hellinger"])
+    ]
+    for (parent, variant, metric), of in models.groupby(
+        ["parent", "variant", "metric"], sort=False
+    ):
+        wide = (
+            of.pivot(index="seed", columns=["model", "n_dims"], values="value")
+            .sort_index(axis=1)
+            .dropna()
+        )
+        if (
+            set(wide.columns.unique("model")) < {"geodesic", "euclidean"}
+            or wide.columns.unique("n_dims").size < 2
+        ):
             continue
         geodesic, euclidean = wide["geodesic"], wide["euclidean"]
         measure = "Hellinger distance" if metric == "hellinger" else "error"
-        what = f"Trunk, {GROUPS[str(parent)][1].upper()} ({variant}): {measure} with geodesic distances"
+        what = (
+            f"Trunk, {GROUPS[str(parent)][1].upper()} ({variant}): {measure} with geodesic"
+            " distances"
+        )
         text = f"{what}, in the mean over 10 dimensions and more, is below that with Euclidean ones"
         yield from below(text, geodesic.mean(axis=1), euclidean.mean(axis=1), ("fig1_trunk",))
-        text = f"{what} rises less from 10 dimensions to the most that were run than with Euclidean ones"
+        text = (
+            f"{what} rises less from 10 dimensions to the most that were run than with Euclidean"
+            " ones"
+        )
         low, high = (each.iloc[:, -1] - each.iloc[:, 0] for each in (geodesic, euclidean))
         yield from below(text, low, high, ("fig1_trunk",))
 
 
 def posteriors(folder: Path) -> list[Claim]:
-    """Of the maps of Figure 4 that ``python -m experiments.p1.figures.posteriors --keep`` made of runs of ``paper/p1/posteriors``."""
+    """Of the maps of Figure 4 that ``python -m experiments.p1.figures.posteriors --keep`` made of
+    runs of ``paper/p1/posteriors``.
+    """
     return kept(folder, "p1_posteriors")
 
 
 def scaling(folder: Path) -> list[Claim]:
-    """Of the fits that ``python -m experiments.p1.scaling --keep`` timed: fewer polytopes, and the embedding of an encoder."""
+    """Of the fits that ``python -m experiments.p1.scaling --keep`` timed: fewer polytopes, and the
+    embedding of an encoder.
+    """
     return kept(folder, "p1_scaling")
 
 
@@ -156,13 +236,20 @@ def many_tables(folder: Path) -> Iterator[Claim]:
 
 
 def of_tables(found: Tables) -> Iterator[Claim]:
-    """Of one parent: the paper's method and both calibrators in distribution against the parent and each other, and far away."""
+    """Of one parent: the paper's method and both calibrators in distribution against the parent and
+    each other, and far away.
+    """
     ours, n = OURS[found.parent], len(found.datasets)
     parent = label("parent", found.parent)
-    error, ece, oce = (found.column(name).round(DECIMALS) for name in ("error", "ece_by_edges", f"oce@{FAR:g}"))
+    error, ece, oce = (
+        found.column(name).round(DECIMALS) for name in ("error", "ece_by_edges", f"oce@{FAR:g}")
+    )
     no_higher = int((error[ours] <= error.parent).sum())
     gain = _median_gain(error, ours)
-    text = f"{label(ours)} against the {parent}: relative improvement in error of −.01 or more in the median"
+    text = (
+        f"{label(ours)} against the {parent}: relative improvement in error of −.01 or more in the"
+        " median"
+    )
     text += ", or error no higher on at least half of the tables"
     yield Claim(
         text,
@@ -170,38 +257,75 @@ def of_tables(found: Tables) -> Iterator[Claim]:
         f"{signed(gain)}; no higher on {no_higher} of {n} tables",
         ("fig2_error", "abstract", "intro"),
     )
-    yield _on_most(ece, ours, f"{label(ours)} has a lower ECE than the {parent}", ("abstract", "forest_uncalibrated"))
-    yield _on_most(oce, ours, f"{label(ours)} has a lower OCE at radius {FAR:g} than the {parent}", ("fig2_oce", "abstract", "intro"), 0.9)
+    yield _on_most(
+        ece,
+        ours,
+        f"{label(ours)} has a lower ECE than the {parent}",
+        ("abstract", "forest_uncalibrated"),
+    )
+    yield _on_most(
+        oce,
+        ours,
+        f"{label(ours)} has a lower OCE at radius {FAR:g} than the {parent}",
+        ("fig2_oce", "abstract", "intro"),
+        0.9,
+    )
     far = float(oce.parent.median())
     of = ("forest_uncalibrated",) if found.parent == "random_forest" else ()
-    yield Claim(f"the median OCE of the {parent} at radius {FAR:g} is above .1", far > 0.1, f"{number(far)}, {n} tables", of)
+    yield Claim(
+        f"the median OCE of the {parent} at radius {FAR:g} is above .1",
+        far > 0.1,
+        f"{number(far)}, {n} tables",
+        of,
+    )
     for other in (name for name in ID if name in found.methods):
         yield _on_most(ece, other, f"{other} has a lower ECE than the {parent}", ("id_methods_id",))
         higher = int((error[other] > error.parent).sum())
         text = f"{other} has a higher error than the {parent} on more than half of the tables"
         yield Claim(text, 2 * higher > n, f"on {higher} of {n}", ("fig2_id_error",))
-        text = f"the median OCE of {other} at radius {FAR:g} is above that of {label(ours)}, and within .1 of the {parent}'s or above"
+        text = (
+            f"the median OCE of {other} at radius {FAR:g} is above that of {label(ours)}, and"
+            f" within .1 of the {parent}'s or above"
+        )
         known = {name: float(oce[name].median()) for name in (other, ours, "parent")}
         holds = known[other] > known[ours] and known[other] >= known["parent"] - 0.1
-        told = f"{number(known[other])}, {label(ours)} {number(known[ours])}, {parent} {number(known['parent'])}; {n} tables"
+        told = (
+            f"{number(known[other])}, {label(ours)} {number(known[ours])}, {parent}"
+            f" {number(known['parent'])}; {n} tables"
+        )
         yield Claim(text, holds, told, ("id_methods_ood", "fig2_oce"))
         gap = _median_gain(ece, ours) - _median_gain(ece, other)
-        text = f"median relative improvements in ECE of {label(ours)} and {other} are less than .1 apart"
+        text = (
+            f"median relative improvements in ECE of {label(ours)} and {other} are less than .1"
+            " apart"
+        )
         yield Claim(text, abs(gap) < 0.1, f"{signed(gap)}, {n} tables", ("fig2_ece",))
 
 
 def _median_gain(values: pd.DataFrame, method: str) -> float:
-    gains = relative_improvement(values["parent"].to_numpy(), values[method].to_numpy(), threshold=0.001).values
+    gains = relative_improvement(
+        values["parent"].to_numpy(), values[method].to_numpy(), threshold=0.001
+    ).values
     return float(np.nanmedian(gains))
 
 
-def _on_most(values: pd.DataFrame, method: str, text: str, of: tuple[str, ...], share: float = 0.5) -> Claim:
+def _on_most(
+    values: pd.DataFrame, method: str, text: str, of: tuple[str, ...], share: float = 0.5
+) -> Claim:
     """On more than a share of the tables; with Wilcoxon's p of all of them."""
     both = values[["parent", method]].dropna()
-    lower, difference = int((both[method] < both.parent).sum()), (both[method] - both.parent).to_numpy()
+    lower, difference = (
+        int((both[method] < both.parent).sum()),
+        (both[method] - both.parent).to_numpy(),
+    )
     p = wilcoxon(difference) if np.any(difference) else 1.0
     which = "half" if share == 0.5 else f"{100 * share:.0f} %"
-    return Claim(f"{text} on more than {which} of the tables", lower > share * len(both), f"on {lower} of {len(both)}, p {p:.2g}", of)
+    return Claim(
+        f"{text} on more than {which} of the tables",
+        lower > share * len(both),
+        f"on {lower} of {len(both)}, p {p:.2g}",
+        of,
+    )
 
 
 def shapes(folder: Path) -> Iterator[Claim]:
@@ -215,42 +339,77 @@ def shapes(folder: Path) -> Iterator[Claim]:
         ours = [name for name in medians.index if name != "parent"]
         if not inside or not outside or not ours:
             continue
-        where, seeds = str(param if param == ood else f"{param} of the {ood}"), family.seed.nunique()
+        where, seeds = (
+            str(param if param == ood else f"{param} of the {ood}"),
+            family.seed.nunique(),
+        )
         at_home = float(medians.loc[ours[0], list(inside)].min())
-        most, least = float(medians.loc[ours[0], outside].max()), float(medians.loc["parent", outside].min())
-        text = f"{where}: median confidence of KDN is below that in distribution at every value out of it"
+        most, least = (
+            float(medians.loc[ours[0], outside].max()),
+            float(medians.loc["parent", outside].min()),
+        )
+        text = (
+            f"{where}: median confidence of KDN is below that in distribution at every value out"
+            " of it"
+        )
         yield Claim(
-            text, most < at_home, f"at most {number(most)}, in distribution {number(at_home)}; {counted([seeds], 'seed')}", ("fig3",)
+            text,
+            most < at_home,
+            f"at most {number(most)}, in distribution {number(at_home)};"
+            f" {counted([seeds], 'seed')}",
+            ("fig3",),
         )
         text = f"{where}: median confidence of the network is above .9 at every value"
-        yield Claim(text, least > 0.9, f"at least {number(least)}; {counted([seeds], 'seed')}", ("fig3",))
+        yield Claim(
+            text, least > 0.9, f"at least {number(least)}; {counted([seeds], 'seed')}", ("fig3",)
+        )
 
 
 def sizes(folder: Path) -> Iterator[Claim]:
-    """How many Gaussians a fit has, of every run of KDN in the plane and on tables, and how its time grows, as Section 6 was computed."""
-    records = [*runs_of("paper/p1/simulations", folder, free=floors.FREE), *runs_of_tables("paper/p1/cc18", folder)]
+    """How many Gaussians a fit has, of every run of KDN in the plane and on tables, and how its
+    time grows, as Section 6 was computed.
+    """
+    records = [
+        *runs_of("paper/p1/simulations", folder, free=floors.FREE),
+        *runs_of_tables("paper/p1/cc18", folder),
+    ]
     yield from of_gaussians(record for record in records if record["calibrator"] == "kdn")
     if (path := computed_at(folder, "p1_section6")).exists():
         exponents = pd.read_csv(path).value
-        found = f"{number(exponents.min(), 2)} to {number(exponents.max(), 2)}, {counted([len(exponents)], 'seed')}"
+        found = (
+            f"{number(exponents.min(), 2)} to {number(exponents.max(), 2)},"
+            f" {counted([len(exponents)], 'seed')}"
+        )
         text = "from 1,000 to 8,000 rows the time to train KDF grows with an exponent of at most 2"
         yield Claim(text, bool(exponents.max() <= 2), found, ("complexity",))
 
 
 def of_gaussians(records: Iterable[Mapping[str, Any]]) -> Iterator[Claim]:
     """Of records of KDN: Gaussians for each training row."""
-    share = [record["learnt"]["calibrator"]["n_polytopes"] / record["dataset"]["n_train"] for record in records]
+    share = [
+        record["learnt"]["calibrator"]["n_polytopes"] / record["dataset"]["n_train"]
+        for record in records
+    ]
     if share:
         found = f"at most {number(max(share), 2)} of them; {counted([len(share)], 'run')}"
-        yield Claim("no fit of KDN has more Gaussians than training rows", max(share) <= 1, found, ("upper_bound",))
+        yield Claim(
+            "no fit of KDN has more Gaussians than training rows",
+            max(share) <= 1,
+            found,
+            ("upper_bound",),
+        )
 
 
 def propositions(folder: Path) -> Iterator[Claim]:
-    """Both propositions, computed on a forest of 50 trees on 500 rows of Gaussian XOR; it asks no run."""
+    """Both propositions, computed on a forest of 50 trees on 500 rows of Gaussian XOR; it asks no
+    run.
+    """
     X, y = GaussianXor().sample(500, np.random.default_rng(0))
     forest = RandomForestClassifier(50, random_state=0).fit(X, y)
     partition = partition_of(forest)
-    codes = np.unique(partition.encode(np.random.default_rng(1).uniform(-2, 2, (10 * CHECKED, 2))), axis=0)[:CHECKED]
+    codes = np.unique(
+        partition.encode(np.random.default_rng(1).uniform(-2, 2, (10 * CHECKED, 2))), axis=0
+    )[:CHECKED]
     distance = 1 - partition.similarity(codes, codes)
     detour = (distance[:, :, None] + distance[None]).min(axis=1)
     axioms = {
@@ -260,11 +419,29 @@ def propositions(folder: Path) -> Iterator[Claim]:
         "no detour is shorter": bool((distance <= detour + 1e-12).all()),
     }
     found = ", ".join(f"{name}: {'yes' if holds else 'no'}" for name, holds in axioms.items())
-    yield Claim(f"1 − K is a metric on {len(codes)} polytopes (Proposition 1)", all(axioms.values()), found, ("proposition_1",))
+    yield Claim(
+        f"1 − K is a metric on {len(codes)} polytopes (Proposition 1)",
+        all(axioms.values()),
+        found,
+        ("proposition_1",),
+    )
     rays = np.random.default_rng(2).normal(size=(100, 2))
     rays /= np.linalg.norm(rays, axis=1, keepdims=True)
     for variant in ("paper", "figure1"):
-        kdf = KernelDensityForest(RandomForestClassifier(50, random_state=0), variant=variant, random_state=0).fit(X, y)
-        off = {radius: float(np.abs(kdf.predict_proba(radius * rays) - kdf.prior_).max()) for radius in (1.0, 1e2, 1e4, 1e6)}
-        text = f"posteriors of KDF ({variant}) come to the class shares along 100 rays (Proposition 2), to 1e-12 at radius 1e6"
-        yield Claim(text, off[1e6] <= 1e-12, ", ".join(f"{value:.2g} at {radius:g}" for radius, value in off.items()), ("proposition_2",))
+        kdf = KernelDensityForest(
+            RandomForestClassifier(50, random_state=0), variant=variant, random_state=0
+        ).fit(X, y)
+        off = {
+            radius: float(np.abs(kdf.predict_proba(radius * rays) - kdf.prior_).max())
+            for radius in (1.0, 1e2, 1e4, 1e6)
+        }
+        text = (
+            f"posteriors of KDF ({variant}) come to the class shares along 100 rays (Proposition"
+            " 2), to 1e-12 at radius 1e6"
+        )
+        yield Claim(
+            text,
+            off[1e6] <= 1e-12,
+            ", ".join(f"{value:.2g} at {radius:g}" for radius, value in off.items()),
+            ("proposition_2",),
+        )

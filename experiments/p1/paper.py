@@ -17,11 +17,17 @@ _EUCLIDEAN = ("calibrator.distance=euclidean",)
 _OURS = (_PLANE, "calibrator.variant=kdgraph", *_GEODESIC, "ood.unit=feature")
 _RADII = "200 rows at a radius, where the paper has 1,000"
 _TIMES = "KDF alone, 1,000 and 8,000 rows of the spiral, behind a forest that is fitted already"
-_RULES = "10 edges for networks too, 30 % of the rows calibrate, and scaling by the training rows, unlike the authors' code"
+_RULES = (
+    "10 edges for networks too, 30 % of the rows calibrate, and scaling by the training rows,"
+    " unlike the authors' code"
+)
 
 PAPER = Paper(
     name="p1",
-    title="Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution calibrated inference",
+    title=(
+        "Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution"
+        " calibrated inference"
+    ),
     folder=Path(__file__).parent,
     studies=[
         Study(
@@ -29,13 +35,28 @@ PAPER = Paper(
             sizes={
                 "smoke": Size(
                     [
-                        (_PLANE, "seed=0,1", "dataset=spiral", "method=kdf", "dataset.n_train=1000", "calibrator.variant=figure1", *more)
+                        (
+                            _PLANE,
+                            "seed=0,1",
+                            "dataset=spiral",
+                            "method=kdf",
+                            "dataset.n_train=1000",
+                            "calibrator.variant=figure1",
+                            *more,
+                        )
                         for more in (
                             _GEODESIC,
-                            (*_GEODESIC, f"calibrator.floor={floors.log_floor('spiral', 'kdf', 1000, True)}", "ood.unit=feature"),
+                            (
+                                *_GEODESIC,
+                                f"calibrator.floor={floors.log_floor('spiral', 'kdf', 1000, True)}",
+                                "ood.unit=feature",
+                            ),
                         )
                     ],
-                    differs=f"two seeds, KDF with geodesic distances on the spiral, 1,000 rows; {_RADII}",
+                    differs=(
+                        "two seeds, KDF with geodesic distances on the spiral, 1,000 rows;"
+                        f" {_RADII}"
+                    ),
                     minutes=1,
                 ),
                 "workstation": Size(
@@ -47,13 +68,21 @@ PAPER = Paper(
                         *floors.sweeps(["kdn"], [1000], ["seed=0,1,2", *_GEODESIC], far=True),
                         (*_OURS, "seed=0,1,2", "dataset.n_train=1000"),
                     ],
-                    differs=f"three seeds, two of networks at 10,000 rows, where the paper has ten; {_RADII}",
+                    differs=(
+                        "three seeds, two of networks at 10,000 rows, where the paper has ten;"
+                        f" {_RADII}"
+                    ),
                     minutes=50,
                 ),
                 "paper": Size(
                     [
                         *floors.sweeps(["kdf", "kdn"], [1000, 10000], ["seed=range(0,10)", *_BOTH]),
-                        *floors.sweeps(["kdf", "kdn"], [1000], ["seed=range(0,10)", *_BOTH, "ood.n=1000"], far=True),
+                        *floors.sweeps(
+                            ["kdf", "kdn"],
+                            [1000],
+                            ["seed=range(0,10)", *_BOTH, "ood.n=1000"],
+                            far=True,
+                        ),
                         (*_OURS, "seed=range(0,10)", "dataset.n_train=1000,10000"),
                     ],
                 ),
@@ -69,12 +98,27 @@ PAPER = Paper(
                     [
                         (_TABLES, "method=sigmoid,isotonic,kdf", "seed=0,1,2"),
                         (_TABLES, "method=network_sigmoid,network_isotonic,kdn", "seed=0,1"),
-                        *((_TABLES, f"method={method}", *_EUCLIDEAN, "dataset.log_share=1", "seed=0,1") for method in ("kdf", "kdn")),
+                        *(
+                            (
+                                _TABLES,
+                                f"method={method}",
+                                *_EUCLIDEAN,
+                                "dataset.log_share=1",
+                                "seed=0,1",
+                            )
+                            for method in ("kdf", "kdn")
+                        ),
                     ],
-                    differs=f"three seeds, two of networks and Euclidean distances, for ten; tables that can be fetched; {_RULES}",
+                    differs=(
+                        "three seeds, two of networks and Euclidean distances, for ten; tables"
+                        f" that can be fetched; {_RULES}"
+                    ),
                     minutes=140,
                 ),
-                "paper": Size([(_TABLES,), (_TABLES, "method=kdf,kdn", *_EUCLIDEAN)], differs=f"five seeds; {_RULES}"),
+                "paper": Size(
+                    [(_TABLES,), (_TABLES, "method=kdf,kdn", *_EUCLIDEAN)],
+                    differs=f"five seeds; {_RULES}",
+                ),
             },
             measured=cc18.measured,
         ),
@@ -83,7 +127,10 @@ PAPER = Paper(
             sizes={
                 "workstation": Size(
                     [("experiment=paper/p1/cifar10",)],
-                    differs="LeNet-5 on 8,000 images in place of a pretrained encoder on 50,000, so ours stands beside and is not judged",
+                    differs=(
+                        "LeNet-5 on 8,000 images in place of a pretrained encoder on 50,000, so"
+                        " ours stands beside and is not judged"
+                    ),
                     minutes=40,
                 ),
             },
@@ -92,8 +139,12 @@ PAPER = Paper(
         Study(
             items=("Section 6",),
             sizes={
-                "workstation": Size(computed={"section6": training_time.section6}, differs=_TIMES, minutes=0.5),
-                "paper": Size(computed={"section6": training_time.section6}, differs=_TIMES, minutes=0.5),
+                "workstation": Size(
+                    computed={"section6": training_time.section6}, differs=_TIMES, minutes=0.5
+                ),
+                "paper": Size(
+                    computed={"section6": training_time.section6}, differs=_TIMES, minutes=0.5
+                ),
             },
         ),
     ],
@@ -106,6 +157,9 @@ PAPER = Paper(
         "MCE": "lower",
         "MMC*": "lower",
         "OCE": "lower",
-        **{f"relative improvement in {name}, median of tables": "higher" for name in ("error", "ece_by_edges")},
+        **{
+            f"relative improvement in {name}, median of tables": "higher"
+            for name in ("error", "ece_by_edges")
+        },
     },
 )

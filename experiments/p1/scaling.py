@@ -1,7 +1,9 @@
-"""Does KDN, and KDF, cost less with fewer polytopes, and on the embedding of an encoder: Sections 5.2.2 and 6 of Dey et al.
+"""Does KDN, and KDF, cost less with fewer polytopes, and on the embedding of an encoder: Sections
+5.2.2 and 6 of Dey et al.
 
-``python -m experiments.p1.scaling --keep outputs`` fits behind parents that are fitted already, both sides in one process and one after the
-other, and counts seconds of the processor. Simulations have 2,000 training rows, images (Fashion-MNIST) 1,000 to 4,000.
+``python -m experiments.p1.scaling --keep outputs`` fits behind parents that are fitted already,
+both sides in one process and one after the other, and counts seconds of the processor. Simulations
+have 2,000 training rows, images (Fashion-MNIST) 1,000 to 4,000.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from kdgraph.runner import stages
 
 SIMULATIONS = (Spiral, GaussianXor, Circle, Sinewave, Polynomial, Trunk)
 ROWS, TEST, SHARE = 2000, 1000, 0.1
-"""Training rows of a simulation, rows that are predicted, and the share of polytopes that is kept."""
+"""Training rows of a simulation, rows that are predicted, and the share of polytopes that is
+kept.
+"""
 SEEDS, IMAGE_SEEDS = 10, 3
 IMAGES = (1000, 2000, 4000)
 DEAR = {"error": 0.005, "ECE": 0.01}
@@ -38,35 +42,74 @@ Fit = Callable[[], Any]
 
 
 def pruning(seeds: int = SEEDS) -> Iterator[dict[str, Any]]:
-    """One row for each simulation, seed, method and share of polytopes: error, ECE of 15 bins, and seconds."""
+    """One row for each simulation, seed, method and share of polytopes: error, ECE of 15 bins, and
+    seconds.
+    """
     for seed in range(seeds):
         for source in SIMULATIONS:
             rng, simulation = np.random.default_rng(seed), source()
             rows, held, test = (simulation.sample(n, rng) for n in (ROWS, round(0.43 * ROWS), TEST))
             parents = {
                 "KDF": (KernelDensityForest, RandomForestClassifier(100, random_state=seed)),
-                "KDN": (KernelDensityNetwork, MultilayerPerceptron(hidden=[100] * 4, max_epochs=30, device="cpu", random_state=seed)),
+                "KDN": (
+                    KernelDensityNetwork,
+                    MultilayerPerceptron(
+                        hidden=[100] * 4, max_epochs=30, device="cpu", random_state=seed
+                    ),
+                ),
             }
             for method, (kind, parent) in parents.items():
                 frozen = FrozenEstimator(parent.fit(*rows))
-                fits = {kept: _fit(kind(frozen, max_polytopes=kept, random_state=seed), rows, held) for kept in (None, SHARE)}
+                fits = {
+                    kept: _fit(kind(frozen, max_polytopes=kept, random_state=seed), rows, held)
+                    for kept in (None, SHARE)
+                }
                 for kept, (model, seconds) in timed(fits, test[0]).items():
                     proba = model.predict_proba(test[0])
-                    shared = {"method": method, "simulation": simulation.name, "seed": seed, "kept": "tenth" if kept else "all"}
-                    yield {**shared, "error": error(test[1], proba), "ECE": ece(test[1], proba), **seconds}
+                    shared = {
+                        "method": method,
+                        "simulation": simulation.name,
+                        "seed": seed,
+                        "kept": "tenth" if kept else "all",
+                    }
+                    yield {
+                        **shared,
+                        "error": error(test[1], proba),
+                        "ECE": ece(test[1], proba),
+                        **seconds,
+                    }
 
 
 def encoder(seeds: int = IMAGE_SEEDS) -> Iterator[dict[str, Any]]:
-    """One row for each number of images, seed and place of KDN: on pixels and all layers of LeNet-5, or on what enters its dense layers."""
-    places = {"pixels": {"layers": "all", "embedding": "input"}, "embedding": {"layers": "head", "embedding": "head"}}
+    """One row for each number of images, seed and place of KDN: on pixels and all layers of
+    LeNet-5, or on what enters its dense layers.
+    """
+    places = {
+        "pixels": {"layers": "all", "embedding": "input"},
+        "embedding": {"layers": "head", "embedding": "head"},
+    }
     for n in IMAGES:
         for seed in range(seeds):
-            dataset = compose(["dataset=fashion_mnist", f"dataset.n_train={n}", f"dataset.n_test={TEST}", f"seed={seed}"]).dataset
+            dataset = compose(
+                [
+                    "dataset=fashion_mnist",
+                    f"dataset.n_train={n}",
+                    f"dataset.n_test={TEST}",
+                    f"seed={seed}",
+                ]
+            ).dataset
             splits = stages.split(dataset, seed)
-            rows, held = (splits.train.X, splits.train.y), (splits.calibration.X, splits.calibration.y)
-            network = ConvolutionalNetwork(architecture="lenet", max_epochs=5, device="cpu", random_state=seed).fit(*rows)
+            rows, held = (
+                (splits.train.X, splits.train.y),
+                (splits.calibration.X, splits.calibration.y),
+            )
+            network = ConvolutionalNetwork(
+                architecture="lenet", max_epochs=5, device="cpu", random_state=seed
+            ).fit(*rows)
             models = {
-                name: KernelDensityNetwork(FrozenEstimator(network), variant="paper", random_state=seed, **at)
+                name: KernelDensityNetwork(
+                    FrozenEstimator(network), variant="paper", random_state=seed, **at
+                )
                 for name, at in places.items()
             }
             fits = {name: _fit(model, rows, held) for name, model in models.items()}
@@ -74,12 +117,16 @@ def encoder(seeds: int = IMAGE_SEEDS) -> Iterator[dict[str, Any]]:
                 yield {"rows": n, "seed": seed, "place": place, **seconds}
 
 
-def _fit(model: Any, rows: tuple[np.ndarray, np.ndarray], held: tuple[np.ndarray, np.ndarray]) -> Fit:
+def _fit(
+    model: Any, rows: tuple[np.ndarray, np.ndarray], held: tuple[np.ndarray, np.ndarray]
+) -> Fit:
     return lambda: model.fit(*rows, X_calibration=held[0], y_calibration=held[1])
 
 
 def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict[str, float]]]:
-    """Each model and its seconds of the processor to fit and to predict ``new``; the least of two and of three, all in turn."""
+    """Each model and its seconds of the processor to fit and to predict ``new``; the least of two
+    and of three, all in turn.
+    """
     models: dict[Any, Any] = {}
     seconds = {name: {"fit": np.inf, "predict": np.inf} for name in fits}
     for _ in range(2):
@@ -94,32 +141,59 @@ def timed(fits: Mapping[Any, Fit], new: np.ndarray) -> dict[Any, tuple[Any, dict
 
 
 def of_pruning(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Costs and seconds with a tenth of the polytopes against all, in means over simulations, paired by seed."""
+    """Costs and seconds with a tenth of the polytopes against all, in means over simulations,
+    paired by seed.
+    """
     of = ("pruning",)
     for method, rows in frame.groupby("method"):
         means = rows.pivot_table(index="seed", columns="kept", values=[*DEAR, "fit", "predict"])
         for measure, dear in DEAR.items():
             cost = means[measure].tenth - means[measure]["all"]
             mean, half = float(cost.mean()), half_width(cost, 0)
-            text = f"{method}, six simulations: a tenth of the polytopes costs at most {number(dear)} of {measure}"
+            text = (
+                f"{method}, six simulations: a tenth of the polytopes costs at most {number(dear)}"
+                f" of {measure}"
+            )
             text += ": the 95 % interval of the mean cost ends there or below"
-            yield Claim(text, mean + half <= dear, f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds", of)
+            yield Claim(
+                text,
+                mean + half <= dear,
+                f"{signed(mean, 4)} ± {number(half, 4)}, {len(cost)} seeds",
+                of,
+            )
         for what, called in (("predict", "predicting 1,000 rows"), ("fit", "fitting")):
-            text = f"{method}, six simulations: seconds of {called} with a tenth of the polytopes are below those with all"
+            text = (
+                f"{method}, six simulations: seconds of {called} with a tenth of the polytopes are"
+                " below those with all"
+            )
             yield from below(text, means[what].tenth, means[what]["all"], of)
 
 
 def of_encoder(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Seconds on the embedding against those on pixels, at each number of images, and how they grow; paired by seed."""
+    """Seconds on the embedding against those on pixels, at each number of images, and how they
+    grow; paired by seed.
+    """
     of = ("encoder_scales",)
-    for what, called in (("fit", "fitting KDN behind a trained LeNet-5"), ("predict", "predicting 1,000 images")):
+    for what, called in (
+        ("fit", "fitting KDN behind a trained LeNet-5"),
+        ("predict", "predicting 1,000 images"),
+    ):
         wide = frame.pivot(index="seed", columns=["place", "rows"], values=what)
         for n in frame.rows.unique():
-            text = f"{n:,} images: seconds of {called} are lower on what enters the dense layers than on pixels and all layers"
+            text = (
+                f"{n:,} images: seconds of {called} are lower on what enters the dense layers than"
+                " on pixels and all layers"
+            )
             yield from below(text, wide["embedding"][n], wide["pixels"][n], of)
         few, many = frame.rows.min(), frame.rows.max()
-        grown = {place: np.log(wide[place][many] / wide[place][few]) / np.log(many / few) for place in ("embedding", "pixels")}
-        text = f"seconds of {called} grow with a lower exponent of the number of images on what enters the dense layers than on pixels"
+        grown = {
+            place: np.log(wide[place][many] / wide[place][few]) / np.log(many / few)
+            for place in ("embedding", "pixels")
+        }
+        text = (
+            f"seconds of {called} grow with a lower exponent of the number of images on what enters"
+            " the dense layers than on pixels"
+        )
         yield from below(text, grown["embedding"], grown["pixels"], of)
 
 
@@ -136,7 +210,13 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     found = []
     for row in rows:
         found.append(row)
-        print(", ".join(f"{key} {value:.4g}" if isinstance(value, float) else str(value) for key, value in row.items()), file=sys.stderr)
+        print(
+            ", ".join(
+                f"{key} {value:.4g}" if isinstance(value, float) else str(value)
+                for key, value in row.items()
+            ),
+            file=sys.stderr,
+        )
     return pd.DataFrame(found)
 
 

@@ -1,6 +1,8 @@
-"""Print the tables of this folder's README, but those of the figures, from the records of finished runs.
+"""Print the tables of this folder's README, but those of the figures, from the records of finished
+runs.
 
-``python -m experiments.p1.tables outputs`` after the sweeps that the README names. It reads result.json only; any subset of runs will do.
+``python -m experiments.p1.tables outputs`` after the sweeps that the README names. It reads
+result.json only; any subset of runs will do.
 """
 
 from __future__ import annotations
@@ -25,7 +27,12 @@ METHODS = {
     "gated_isotonic": "gated isotonic",
     "kdf": "**KDF**",
 }
-ON_NETWORKS = {"parent": "network", "temperature": "temperature", "gated_temperature": "gated temperature", "kdn": "**KDN**"}
+ON_NETWORKS = {
+    "parent": "network",
+    "temperature": "temperature",
+    "gated_temperature": "gated temperature",
+    "kdn": "**KDN**",
+}
 DEFAULTS = {
     "variant": "kdgraph",
     "floor": None,
@@ -40,10 +47,15 @@ DEFAULTS = {
 
 
 def on_forests(folder: Path) -> Iterator[Record]:
-    """Records on a forest with radii in features' units: not those of the figures, nor those beside networks."""
+    """Records on a forest with radii in features' units: not those of the figures, nor those beside
+    networks.
+    """
     for path in folder.glob("*/*/*/result.json"):
         record = json.loads(path.read_text())
-        if record["parent"] == "random_forest" and record["config"]["ood"].get("unit") != "max_norm":
+        if (
+            record["parent"] == "random_forest"
+            and record["config"]["ood"].get("unit") != "max_norm"
+        ):
             yield record
 
 
@@ -51,14 +63,24 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
     """One row for each metric of each record; the parent is a method of its own."""
     for record in records:
         calibrator = record["config"]["calibrator"]
-        changed = {key: calibrator[key] for key, default in DEFAULTS.items() if key in calibrator and calibrator[key] != default}
+        changed = {
+            key: calibrator[key]
+            for key, default in DEFAULTS.items()
+            if key in calibrator and calibrator[key] != default
+        }
         setting = ", ".join(f"{key}={value}" for key, value in changed.items()) or "default"
         n_train = record["config"]["dataset"]["n_train"]
         for entry in record["metrics"]:
             yield {
                 "dataset": record["dataset"]["name"],
                 "n_train": n_train,
-                "method": "parent" if entry["of"] == "parent" else record["calibrator"] if record["gate"] == "none" else record["method"],
+                "method": (
+                    "parent"
+                    if entry["of"] == "parent"
+                    else record["calibrator"]
+                    if record["gate"] == "none"
+                    else record["method"]
+                ),
                 "calibrator": "parent" if entry["of"] == "parent" else record["calibrator"],
                 "setting": setting,
                 "seed": record["seed"],
@@ -72,15 +94,21 @@ def entries(records: Iterable[Record]) -> Iterator[Record]:
 
 def columns(frame: pd.DataFrame, radii: list[float]) -> pd.DataFrame:
     """One column for each number that a table shows."""
-    test = frame[(frame.on == "test") & frame.metric.isin(["error", "nll", "brier", "ece"])].assign(column=lambda f: f.metric)
-    far = frame[(frame.metric == "oce") & frame.radius.isin(radii)].assign(column=lambda f: "OCE r=" + f.radius.map("{:g}".format))
+    test = frame[(frame.on == "test") & frame.metric.isin(["error", "nll", "brier", "ece"])].assign(
+        column=lambda f: f.metric
+    )
+    far = frame[(frame.metric == "oce") & frame.radius.isin(radii)].assign(
+        column=lambda f: "OCE r=" + f.radius.map("{:g}".format)
+    )
     return pd.concat([test, far])
 
 
 def table(frame: pd.DataFrame, rows: str, radii: list[float]) -> pd.DataFrame:
     """Means over seeds by data set and ``rows``, with the number of seeds."""
     wide = columns(frame, radii).drop_duplicates(["dataset", rows, "seed", "column"])
-    means = wide.pivot_table(index=["dataset", rows], columns="column", values="value", aggfunc="mean")
+    means = wide.pivot_table(
+        index=["dataset", rows], columns="column", values="value", aggfunc="mean"
+    )
     means["seeds"] = wide.groupby(["dataset", rows]).seed.nunique()
     order = ["error", "nll", "brier", "ece", *(f"OCE r={radius:g}" for radius in radii), "seeds"]
     return means[[name for name in order if name in means]]
@@ -88,18 +116,29 @@ def table(frame: pd.DataFrame, rows: str, radii: list[float]) -> pd.DataFrame:
 
 def markdown(means: pd.DataFrame, datasets: list[str], labels: dict[str, str] | None = None) -> str:
     """The table, data sets in the given order."""
-    lines = head(["data", "method", *(name.upper() if name in ("nll", "ece") else name for name in means.columns)])
+    lines = head(
+        [
+            "data",
+            "method",
+            *(name.upper() if name in ("nll", "ece") else name for name in means.columns),
+        ]
+    )
     for dataset in datasets:
         for name in labels or sorted({name for data, name in means.index if data == dataset}):
             if (dataset, name) in means.index:
                 values = means.loc[(dataset, name)]
-                cells = [f"{values[c]:.0f}" if c == "seeds" else f"{values[c]:.4f}" for c in means.columns]
+                cells = [
+                    f"{values[c]:.0f}" if c == "seeds" else f"{values[c]:.4f}"
+                    for c in means.columns
+                ]
                 lines.append(line([dataset, (labels or {}).get(name, name), *cells]))
     return "\n".join(lines)
 
 
 def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
-    """One row for each setting: means over data sets, and the worst data set of each far-field column."""
+    """One row for each setting: means over data sets, and the worst data set of each far-field
+    column.
+    """
     chosen = means.loc[[data for data in datasets if data in means.index.get_level_values(0)]]
     by_setting = chosen.groupby(level=1)
     far = [name for name in means.columns if name.startswith("OCE")]
@@ -107,7 +146,15 @@ def averaged(means: pd.DataFrame, datasets: list[str]) -> str:
     worst = by_setting.max()
     for setting, row in by_setting.mean().iterrows():
         cells = [f"{row[name]:.4f}" for name in ("error", "nll", "ece")]
-        lines.append(line([str(setting), *cells, *(f"{row[name]:.4f} ({worst.loc[setting, name]:.4f})" for name in far)]))
+        lines.append(
+            line(
+                [
+                    str(setting),
+                    *cells,
+                    *(f"{row[name]:.4f} ({worst.loc[setting, name]:.4f})" for name in far),
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
@@ -122,19 +169,36 @@ def main() -> None:
     if (pruned := pd.DataFrame(entries(runs_of("bench/prune", outputs)))).size:
         for calibrator in ("kdf", "kdn"):
             one = table(pruned[pruned.calibrator == calibrator], "setting", [1.5, 2.0])
-            print(f"\n## Fewer polytopes: {calibrator}\n\n" + averaged(one, [*SIMULATIONS, "trunk"]))
+            print(
+                f"\n## Fewer polytopes: {calibrator}\n\n" + averaged(one, [*SIMULATIONS, "trunk"])
+            )
 
 
 def print_forests(everything: pd.DataFrame) -> None:
     """Simulations, tables, ablation, and the published versions on the spiral."""
     usual = everything[everything.setting == "default"]
-    print("## Simulations\n\n" + markdown(table(usual, "method", [1.0, 1.5, 2.0, 5.0]), SIMULATIONS, METHODS))
-    print("\n## Tables\n\n" + markdown(table(usual, "method", [1.0, 2.0, 3.0, 5.0]), TABLES, METHODS))
+    print(
+        "## Simulations\n\n"
+        + markdown(table(usual, "method", [1.0, 1.5, 2.0, 5.0]), SIMULATIONS, METHODS)
+    )
+    print(
+        "\n## Tables\n\n" + markdown(table(usual, "method", [1.0, 2.0, 3.0, 5.0]), TABLES, METHODS)
+    )
     kdf = everything[(everything.method == "kdf") & (everything.n_train == 1000)]
-    print("\n## Ablation\n\n" + averaged(table(kdf[~kdf.setting.str.contains("figure1")], "setting", [1.5, 2.0]), SIMULATIONS))
-    grid = everything[(everything.dataset == "spiral") & (everything["on"] == "grid") | (everything.metric == "error")]
+    print(
+        "\n## Ablation\n\n"
+        + averaged(
+            table(kdf[~kdf.setting.str.contains("figure1")], "setting", [1.5, 2.0]), SIMULATIONS
+        )
+    )
+    grid = everything[
+        (everything.dataset == "spiral") & (everything["on"] == "grid")
+        | (everything.metric == "error")
+    ]
     grid = grid[grid.setting.str.contains("figure1|reference") & (grid.dataset == "spiral")]
-    medians = grid.groupby(["setting", "n_train", "metric", "method"]).value.agg(["median", "mean", "std", "count"])
+    medians = grid.groupby(["setting", "n_train", "metric", "method"]).value.agg(
+        ["median", "mean", "std", "count"]
+    )
     print("\n## Published versions on the spiral\n\n" + medians.round(4).to_string())
 
 

@@ -1,4 +1,6 @@
-"""How the time of training grows with rows, O(n² l_f) by Section 6 of Dey et al.: what ``kdg reproduce p1 'Section 6'`` computes."""
+"""How the time of training grows with rows, O(n² l_f) by Section 6 of Dey et al.: what ``kdg
+reproduce p1 'Section 6'`` computes.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,33 @@ SEEDS = 3
 
 
 def section6() -> pd.DataFrame:
-    """In the terms of ``published.csv``: log of the ratio of times over log of the ratio of rows, by seed."""
-    shared = {"item": "Section 6", "dataset": None, "metric": "exponent of n in the time of training", "method": "KDF and KDN"}
+    """In the terms of ``published.csv``: log of the ratio of times over log of the ratio of rows,
+    by seed.
+    """
+    shared = {
+        "item": "Section 6",
+        "dataset": None,
+        "metric": "exponent of n in the time of training",
+        "method": "KDF and KDN",
+    }
     shared |= {"ood": None, "n_train": None, "radius": None, "variant": ""}
-    return pd.DataFrame([{**shared, "seed": seed, "value": exponent(*ROWS, seed)} for seed in range(SEEDS)])
+    return pd.DataFrame(
+        [{**shared, "seed": seed, "value": exponent(*ROWS, seed)} for seed in range(SEEDS)]
+    )
 
 
 def exponent(few: int, many: int, seed: int) -> float:
-    """Of the processor time of the paper's own estimator, from ``few`` training rows of the spiral to ``many``."""
+    """Of the processor time of the paper's own estimator, from ``few`` training rows of the spiral
+    to ``many``.
+    """
     seconds(few, seed)  # compiles
     return float(np.log(seconds(many, seed) / seconds(few, seed)) / np.log(many / few))
 
 
 def seconds(n: int, seed: int) -> float:
-    """Processor time of the fit, k searched, behind a forest that is fitted already; the least of three."""
+    """Processor time of the fit, k searched, behind a forest that is fitted already; the least of
+    three.
+    """
     rng, source = np.random.default_rng(seed), Spiral()
     X, y = source.sample(n, rng)
     X_calibration, y_calibration = source.sample(round(0.43 * n), rng)

@@ -1,7 +1,9 @@
-"""What Salamon et al. say of kernel densities in general, on scores of several classifiers: how wide they are, their ends, and whose rows.
+"""What Salamon et al. say of kernel densities in general, on scores of several classifiers: how
+wide they are, their ends, and whose rows.
 
-``python -m experiments.p2.bandwidths --keep outputs`` fits them on one half of each record and judges them on the other. Three records are
-made on the spot, by random forests; other score records and the counts of PhANNs are named behind it, and take a minute each.
+``python -m experiments.p2.bandwidths --keep outputs`` fits them on one half of each record and
+judges them on the other. Three records are made on the spot, by random forests; other score records
+and the counts of PhANNs are named behind it, and take a minute each.
 """
 
 from __future__ import annotations
@@ -22,7 +24,11 @@ from experiments.common.claims import Claim, below, in_every_seed
 from experiments.common.command import parser_that_keeps, tell_claims
 from experiments.common.markdown import head, line, number, spread
 from experiments.common.splits import half_width
-from kdgraph.calibration.top_label import ClassPrecision, KernelDensityConfidence, TopLabelCalibrator
+from kdgraph.calibration.top_label import (
+    ClassPrecision,
+    KernelDensityConfidence,
+    TopLabelCalibrator,
+)
 from kdgraph.calibration.top_label.kernel_density import SIGN_CHANGES
 from kdgraph.data.openml import OpenmlTable
 from kdgraph.data.tables import ScoreFile, SklearnTable
@@ -39,10 +45,14 @@ TREES = 200
 RULE = "b_mon2"
 """What the paper recommends."""
 FIXED = (0.03, 0.05, 0.1)
-"""Reasonable bandwidths: about the medians of b_mon4, b_mon2 and b_mon over MNIST ensembles (README.md)."""
+"""Reasonable bandwidths: about the medians of b_mon4, b_mon2 and b_mon over MNIST ensembles
+(README.md).
+"""
 PRECISION, ALL_ROWS, REFLECTED = "Conf1", f"{RULE} of all rows", "reflected"
 IGNORED_NLL, IGNORED_CONFIDENCE = 0.01, 0.01
-"""Share of the NLL, and mean change of the confidence, that may be ignored: the paper says no number."""
+"""Share of the NLL, and mean change of the confidence, that may be ignored: the paper says no
+number.
+"""
 SHARE = 1.0
 """Test rows for each row that is fitted on."""
 
@@ -55,7 +65,8 @@ class Record:
     ----------
     name : what claims call it.
     X, y : Float[n, K], Int[n]: scores and labels.
-    knows_others : whether the scores of classes that were not predicted are its own; those of PhANNs were not published.
+    knows_others : whether the scores of classes that were not predicted are its own; those of
+        PhANNs were not published.
     """
 
     name: str
@@ -67,7 +78,9 @@ class Record:
 def of_forest(name: str) -> Record:
     """What a random forest says of rows that it did not learn."""
     table = FORESTS[name]().load()
-    learnt, scored = train_test_split(np.arange(len(table.y)), test_size=0.5, stratify=table.y, random_state=0)
+    learnt, scored = train_test_split(
+        np.arange(len(table.y)), test_size=0.5, stratify=table.y, random_state=0
+    )
     forest = RandomForestClassifier(TREES, random_state=0).fit(table.X[learnt], table.y[learnt])
     return Record(f"forest on {name}", forest.predict_proba(table.X[scored]), table.y[scored])
 
@@ -78,13 +91,16 @@ def study(record: Record, seeds: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        seed; method: :data:`PRECISION`, :data:`ALL_ROWS`, a bandwidth or one with :data:`REFLECTED` behind it; nll: binary, in nats, of the
-        other half; moved, most: mean and largest change of its confidence that reflecting makes; curves, classes: how many classes have a
-        bandwidth that keeps the rule, of those with right and wrong rows in the half that was fitted.
+        seed; method: :data:`PRECISION`, :data:`ALL_ROWS`, a bandwidth or one with :data:`REFLECTED`
+        behind it; nll: binary, in nats, of the other half; moved, most: mean and largest change of
+        its confidence that reflecting makes; curves, classes: how many classes have a bandwidth
+        that keeps the rule, of those with right and wrong rows in the half that was fitted.
     """
     found = []
     for seed in range(seeds):
-        held, use = train_test_split(np.arange(len(record.y)), test_size=0.5, stratify=record.y, random_state=seed)
+        held, use = train_test_split(
+            np.arange(len(record.y)), test_size=0.5, stratify=record.y, random_state=seed
+        )
         found += [{"seed": seed, **row} for row in _half(record, held, use)]
     return pd.DataFrame(found)
 
@@ -94,29 +110,46 @@ def claims(name: str, found: pd.DataFrame) -> Iterator[Claim]:
     nll = found.pivot(index="seed", columns="method", values="nll")
     rule = found[found.method == RULE]
     kept = f"{int(rule.curves.sum())} of {int(rule.classes.sum())} classes of {len(rule)} splits"
-    text = f"{name}: each class with right and wrong calibration rows has a {RULE} with no more turns than it allows"
+    text = (
+        f"{name}: each class with right and wrong calibration rows has a {RULE} with no more turns"
+        " than it allows"
+    )
     yield Claim(text, bool((rule.curves == rule.classes).all()), kept, ("bulletproof_bandwidth",))
     text = f"{name}: held-out binary NLL of KDE({RULE}) is below that of {PRECISION}"
     yield from in_every_seed(text, nll[PRECISION] - nll[RULE], ("bulletproof_bandwidth",))
     yield from _boundary(name, nll, found)
     if ALL_ROWS in nll:
-        text = f"{name}: held-out binary NLL of KDE({RULE}) of rows that are predicted as the class is below that of all rows"
+        text = (
+            f"{name}: held-out binary NLL of KDE({RULE}) of rows that are predicted as the class is"
+            " below that of all rows"
+        )
         yield from below(text, nll[RULE], nll[ALL_ROWS], ("only_positives",), share=SHARE)
 
 
 def _boundary(name: str, nll: pd.DataFrame, found: pd.DataFrame) -> Iterator[Claim]:
-    """That mirrored kernels change next to nothing: neither the loss, nor what is said of most rows."""
+    """That mirrored kernels change next to nothing: neither the loss, nor what is said of most
+    rows.
+    """
     at = [str(bandwidth) for bandwidth in (*FIXED, RULE)]
     changes = {one: nll[f"{one} {REFLECTED}"] / nll[one] - 1 for one in at}
-    means, halves = ({one: of(change) for one, change in changes.items()} for of in (np.mean, lambda change: half_width(change, SHARE)))
+    means, halves = (
+        {one: of(change) for one, change in changes.items()}
+        for of in (np.mean, lambda change: half_width(change, SHARE))
+    )
     ends = max(abs(means[one]) + halves[one] for one in at)
-    text = f"{name}: with kernels reflected at 0 and 1 the held-out binary NLL changes by less than {IGNORED_NLL:.0%}, at bandwidths "
+    text = (
+        f"{name}: with kernels reflected at 0 and 1 the held-out binary NLL changes by less than"
+        f" {IGNORED_NLL:.0%}, at bandwidths "
+    )
     text += f"{', '.join(at)}: the 95 % interval of the mean change is between the two"
     said = ", ".join(f"{means[one]:+.2%} ± {halves[one]:.2%} ({one})" for one in at)
     yield Claim(text, bool(ends < IGNORED_NLL), f"{said}; {len(nll)} splits", ("boundary",))
     reflected = found[found.method.str.endswith(REFLECTED)]
     moved = reflected.groupby("method", sort=False)[["moved", "most"]].max()
-    text = f"{name}: with kernels reflected at 0 and 1 the confidence of held-out rows changes by less than {IGNORED_CONFIDENCE:g}"
+    text = (
+        f"{name}: with kernels reflected at 0 and 1 the confidence of held-out rows changes by less"
+        f" than {IGNORED_CONFIDENCE:g}"
+    )
     text += " in the mean, in every split, at the same bandwidths"
     said = ", ".join(f"{moved.moved[f'{one} {REFLECTED}']:.4f} ({one})" for one in at)
     most = f"at most {said}; of a single row {moved.most.max():.3f}"
@@ -127,7 +160,10 @@ def table(found: pd.DataFrame) -> str:
     """A row for each fit: mean ± standard deviation over splits."""
     lines = head(["fit", "binary NLL", "mean change of the confidence", "largest"])
     for method, of in found.groupby("method", sort=False):
-        changes = [spread(of[name].dropna(), digits=4) if of[name].notna().any() else "–" for name in ("moved", "most")]
+        changes = [
+            spread(of[name].dropna(), digits=4) if of[name].notna().any() else "–"
+            for name in ("moved", "most")
+        ]
         lines.append(line([str(method), spread(of.nll, digits=4), *changes]))
     some = found[found.method == RULE]
     widths = f"{number(float(some.bandwidth.median()), 4)} in the median of classes and splits"
@@ -142,27 +178,47 @@ def _half(record: Record, held: np.ndarray, use: np.ndarray) -> Iterator[dict[st
 
     def said(model: TopLabelCalibrator) -> np.ndarray:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of classes without a curve, which are counted
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # of classes without a curve, which are counted
             model.fit(X, y, X_calibration=X, y_calibration=y)
         return model.predict_confidence(record.X[use])
 
     def judged(confidence: np.ndarray) -> float:
         new = TopLabel.of(record.X[use])
-        return nll_top(record.y[use], TopLabel(new.predicted, confidence, new.n_classes), clip=1e-12)
+        return nll_top(
+            record.y[use], TopLabel(new.predicted, confidence, new.n_classes), clip=1e-12
+        )
 
     yield {"method": PRECISION, "nll": judged(said(ClassPrecision(parent)))}
     if record.knows_others:
-        yield {"method": ALL_ROWS, "nll": judged(said(KernelDensityConfidence(parent, bandwidth=RULE, condition="all")))}
+        yield {
+            "method": ALL_ROWS,
+            "nll": judged(said(KernelDensityConfidence(parent, bandwidth=RULE, condition="all"))),
+        }
     for bandwidth in (*FIXED, RULE):
         model = KernelDensityConfidence(parent, bandwidth=bandwidth)
         plain = said(model)
         curves = [model.curves_[k] for k in right & wrong]
         kept = [curve for curve in curves if curve and curve["sign_changes"] <= SIGN_CHANGES[RULE]]
-        learnt = {"curves": len(kept), "classes": len(curves), "bandwidth": np.median([curve["bandwidth"] for curve in kept] or [np.nan])}
-        yield {"method": str(bandwidth), "nll": judged(plain), **(learnt if bandwidth == RULE else {})}
+        learnt = {
+            "curves": len(kept),
+            "classes": len(curves),
+            "bandwidth": np.median([curve["bandwidth"] for curve in kept] or [np.nan]),
+        }
+        yield {
+            "method": str(bandwidth),
+            "nll": judged(plain),
+            **(learnt if bandwidth == RULE else {}),
+        }
         mirrored = said(KernelDensityConfidence(parent, bandwidth=bandwidth, boundary="reflect"))
         gap = np.abs(mirrored - plain)
-        yield {"method": f"{bandwidth} {REFLECTED}", "nll": judged(mirrored), "moved": gap.mean(), "most": gap.max()}
+        yield {
+            "method": f"{bandwidth} {REFLECTED}",
+            "nll": judged(mirrored),
+            "moved": gap.mean(),
+            "most": gap.max(),
+        }
 
 
 def _records(given: argparse.Namespace) -> Iterable[Record]:
@@ -180,14 +236,26 @@ def main() -> None:
     parser = parser_that_keeps(__doc__)
     parser.add_argument("records", nargs="*", help="class scores of models, .npz files")
     parser.add_argument("--target", default="ground_truth", help="their array of labels")
-    parser.add_argument("--forests", nargs="*", choices=list(FORESTS), default=list(FORESTS), help="these of the records that are made")
-    parser.add_argument("--phanns", metavar="FILE", help="what python -m experiments.p2.phanns writes")
+    parser.add_argument(
+        "--forests",
+        nargs="*",
+        choices=list(FORESTS),
+        default=list(FORESTS),
+        help="these of the records that are made",
+    )
+    parser.add_argument(
+        "--phanns", metavar="FILE", help="what python -m experiments.p2.phanns writes"
+    )
     parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
     given = parser.parse_args()
     told: list[Claim] = []
     for record in _records(given):
         found = study(record, given.seeds)
-        print(f"## {record.name}: {len(record.y):,} rows, half of them calibrate; {given.seeds} halves\n\n{table(found)}\n", flush=True)
+        print(
+            f"## {record.name}: {len(record.y):,} rows, half of them calibrate; {given.seeds}"
+            f" halves\n\n{table(found)}\n",
+            flush=True,
+        )
         told += claims(record.name, found)
     tell_claims(told, given.keep, "p2_bandwidths")
 

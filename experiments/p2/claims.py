@@ -1,4 +1,6 @@
-"""What Salamon et al. say in words, asked of what was measured: each function is named by sentences of ``claims.csv``."""
+"""What Salamon et al. say in words, asked of what was measured: each function is named by sentences
+of ``claims.csv``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ WHOLE = ("temperature", "isotonic")
 
 
 def phanns(folder: Path) -> list[Claim]:
-    """Of the counts of PhANNs: what ``python -m experiments.p2.figures --halves 3 --keep`` found of the runs of ``paper/p2/phanns``."""
+    """Of the counts of PhANNs: what ``python -m experiments.p2.figures --halves 3 --keep`` found of
+    the runs of ``paper/p2/phanns``.
+    """
     return kept(folder, "p2_phanns")
 
 
@@ -29,34 +33,60 @@ def mnist(folder: Path) -> list[Claim]:
 
 
 def fully_trained(folder: Path) -> list[Claim]:
-    """Of ensembles whose scores are nearly all 1: ``python -m experiments.p2.mnist --scale workstation --recipes fully_trained --keep``."""
+    """Of ensembles whose scores are nearly all 1: ``python -m experiments.p2.mnist --scale
+    workstation --recipes fully_trained --keep``.
+    """
     return kept(folder, "p2_mnist_fully_trained")
 
 
 def bandwidths(folder: Path) -> list[Claim]:
-    """Of kernel densities on records of several classifiers, which ``python -m experiments.p2.bandwidths --keep`` fitted and judged."""
+    """Of kernel densities on records of several classifiers, which ``python -m
+    experiments.p2.bandwidths --keep`` fitted and judged.
+    """
     return kept(folder, "p2_bandwidths")
 
 
 def label_shift(folder: Path) -> list[Claim]:
-    """Of the use-sets that ``python -m experiments.p2.label_shift --keep`` drew from a record of scores."""
+    """Of the use-sets that ``python -m experiments.p2.label_shift --keep`` drew from a record of
+    scores.
+    """
     return kept(folder, "p2_label_shift")
 
 
 def records(folder: Path) -> Iterator[Claim]:
-    """Of score records of other networks, split by split: ``paper/p2/records``; each record of scores is asked by itself."""
-    frame = pd.DataFrame(of_records.entries(runs_of(of_records.EXPERIMENT, folder, free=of_records.FREE)))
+    """Of score records of other networks, split by split: ``paper/p2/records``; each record of
+    scores is asked by itself.
+    """
+    frame = pd.DataFrame(
+        of_records.entries(runs_of(of_records.EXPERIMENT, folder, free=of_records.FREE))
+    )
     for name, of in frame.groupby("dataset") if len(frame) else ():
-        wide = {str(metric): part.pivot(index="seed", columns="method", values="value") for metric, part in of.groupby("metric")}
-        yield from of_scores(wide["nll_top"], wide.get("brier_top", pd.DataFrame()), str(name), float(of["share"].iloc[0]))
+        wide = {
+            str(metric): part.pivot(index="seed", columns="method", values="value")
+            for metric, part in of.groupby("metric")
+        }
+        yield from of_scores(
+            wide["nll_top"],
+            wide.get("brier_top", pd.DataFrame()),
+            str(name),
+            float(of["share"].iloc[0]),
+        )
 
 
 def of_scores(nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float) -> Iterator[Claim]:
-    """What is said of methods, of binary NLL and Brier score on test rows: a row for each split, a column for each method."""
+    """What is said of methods, of binary NLL and Brier score on test rows: a row for each split, a
+    column for each method.
+    """
 
     def lower(values: pd.DataFrame, what: str, one: str, other: str, *of: str) -> Iterator[Claim]:
         if one in values and other in values:
-            yield from below(f"{name}: {what} of {one} is below that of {other}", values[one], values[other], of, share=share)
+            yield from below(
+                f"{name}: {what} of {one} is below that of {other}",
+                values[one],
+                values[other],
+                of,
+                share=share,
+            )
 
     for one in TOP_LABEL:
         for other in WHOLE:
@@ -71,5 +101,8 @@ def of_scores(nll: pd.DataFrame, brier: pd.DataFrame, name: str, share: float) -
         means = nll.mean().sort_values()
         rank = list(means.index).index("histogram") + 1
         text = f"{name}: the histogram's mean binary NLL is among the lower half of all methods'"
-        found = f"{number(float(means['histogram']), 4)}, number {rank} of {len(means)}; {len(nll)} splits"
+        found = (
+            f"{number(float(means['histogram']), 4)}, number {rank} of {len(means)}; {len(nll)}"
+            " splits"
+        )
         yield Claim(text, 2 * rank <= len(means), found, ("histograms_among_lowest",))

@@ -1,8 +1,11 @@
-"""Salamon et al., Section XIII B and conclusions: what happens to calibrated confidence when classes are met in use more or less often.
+"""Salamon et al., Section XIII B and conclusions: what happens to calibrated confidence when
+classes are met in use more or less often.
 
-``python -m experiments.p2.label_shift wideresnet-16-4-cifar-10.npz`` fits the calibrators on one half of a record and judges them on the
-other half, whose rows count more or less by their true class: P(x|y) stays and P(y) changes. Another fit knows the use-set's class
-frequencies: calibration rows weigh what their class does (``fit(..., sample_weight_calibration=...)``). Tables and verdicts are markdown.
+``python -m experiments.p2.label_shift wideresnet-16-4-cifar-10.npz`` fits the calibrators on one
+half of a record and judges them on the other half, whose rows count more or less by their true
+class: P(x|y) stays and P(y) changes. Another fit knows the use-set's class frequencies: calibration
+rows weigh what their class does (``fit(..., sample_weight_calibration=...)``). Tables and verdicts
+are markdown.
 """
 
 from __future__ import annotations
@@ -28,14 +31,29 @@ from kdgraph.data.tables import ScoreFile
 from kdgraph.metrics import TopLabel, brier_top, nll_top
 from kdgraph.parents import GivenScores
 
-METHODS = {"histogram": "histogram", "kde": "KDE(b_mon2)", "cum_star": "Cum*", "sts": "STS", "csts": "CSTS", "tswa": "TSwA"}
-"""The techniques that the paper compares; the record has the scores of all classes, so temperatures are among them."""
+METHODS = {
+    "histogram": "histogram",
+    "kde": "KDE(b_mon2)",
+    "cum_star": "Cum*",
+    "sts": "STS",
+    "csts": "CSTS",
+    "tswa": "TSwA",
+}
+"""The techniques that the paper compares; the record has the scores of all classes, so temperatures
+are among them.
+"""
 FACTORS = (0.25, 0.5, 2.0, 4.0)
 """How much more often one class is met."""
 CONCENTRATIONS = (10.0, 1.0)
-"""Of the Dirichlet distribution that new class frequencies are drawn from; its mean is the old ones."""
+"""Of the Dirichlet distribution that new class frequencies are drawn from; its mean is the old
+ones.
+"""
 NONE, IN_SAMPLE, WITHOUT_WORST = "none", "none, in sample", "none, but for the worst technique"
-BASES = {IN_SAMPLE: "in sample, as the paper", NONE: "held-out rows", WITHOUT_WORST: "held-out rows, but for the worst technique"}
+BASES = {
+    IN_SAMPLE: "in sample, as the paper",
+    NONE: "held-out rows",
+    WITHOUT_WORST: "held-out rows, but for the worst technique",
+}
 """Whose differences label-shift error is compared with."""
 MEASURES = {"nll": "NLL", "brier": "Brier score"}
 STRONG = (f"one class × {FACTORS[-1]:g}", f"Dirichlet({CONCENTRATIONS[-1]:g})")
@@ -56,7 +74,9 @@ class Shift:
 
 
 def shifts(prior: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[Shift]:
-    """No shift; one class at a time, each factor; and frequencies drawn at random around ``prior``, Float[K]."""
+    """No shift; one class at a time, each factor; and frequencies drawn at random around ``prior``,
+    Float[K].
+    """
     k = len(prior)
     yield Shift(NONE, np.ones(k))
     for factor in FACTORS:
@@ -67,7 +87,9 @@ def shifts(prior: np.ndarray, draws: int, rng: np.random.Generator) -> Iterator[
             yield Shift(f"Dirichlet({concentration:g})", drawn / prior)
 
 
-def study(X: np.ndarray, y: np.ndarray, methods: Sequence[str], *, seeds: int, draws: int) -> pd.DataFrame:
+def study(
+    X: np.ndarray, y: np.ndarray, methods: Sequence[str], *, seeds: int, draws: int
+) -> pd.DataFrame:
     """A row for each seed, shift, method and fit.
 
     Parameters
@@ -78,55 +100,100 @@ def study(X: np.ndarray, y: np.ndarray, methods: Sequence[str], *, seeds: int, d
     Returns
     -------
     DataFrame
-        kind, seed, shift, method; fit: "uncalibrated", "unshifted" or "weighted" calibration rows; nll, brier and gap, of the shifted
-        use-set, or of the calibration rows themselves where the kind is :data:`IN_SAMPLE`.
+        kind, seed, shift, method; fit: "uncalibrated", "unshifted" or "weighted" calibration rows;
+        nll, brier and gap, of the shifted use-set, or of the calibration rows themselves where the
+        kind is :data:`IN_SAMPLE`.
     """
     found = []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
-        held, use = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed)
+        held, use = train_test_split(
+            np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed
+        )
         top = TopLabel.of(X[use])
         prior = np.bincount(y[held], minlength=X.shape[1]) / len(held)
-        unshifted = {method: confidence(method, X[held], y[held], None, X[use]) for method in methods}
+        unshifted = {
+            method: confidence(method, X[held], y[held], None, X[use]) for method in methods
+        }
         for method in methods:
-            said = judged(confidence(method, X[held], y[held], None, X[held]), y[held], np.ones(len(held)))
-            found.append({"kind": IN_SAMPLE, "seed": seed, "shift": -1, "method": method, "fit": "unshifted", **said})
+            said = judged(
+                confidence(method, X[held], y[held], None, X[held]), y[held], np.ones(len(held))
+            )
+            found.append(
+                {
+                    "kind": IN_SAMPLE,
+                    "seed": seed,
+                    "shift": -1,
+                    "method": method,
+                    "fit": "unshifted",
+                    **said,
+                }
+            )
         for place, shift in enumerate(shifts(prior, draws, rng)):
             where = {"kind": shift.kind, "seed": seed, "shift": place}
             weight = shift.weight[y[use]]
-            found.append({**where, "method": NONE, "fit": "uncalibrated", **judged(top, y[use], weight)})
+            found.append(
+                {**where, "method": NONE, "fit": "uncalibrated", **judged(top, y[use], weight)}
+            )
             for method in methods:
-                knows = unshifted[method] if shift.kind == NONE else confidence(method, X[held], y[held], shift.weight[y[held]], X[use])
+                knows = (
+                    unshifted[method]
+                    if shift.kind == NONE
+                    else confidence(method, X[held], y[held], shift.weight[y[held]], X[use])
+                )
                 for fit, said in (("unshifted", unshifted[method]), ("weighted", knows)):
-                    found.append({**where, "method": method, "fit": fit, **judged(said, y[use], weight)})
+                    found.append(
+                        {**where, "method": method, "fit": fit, **judged(said, y[use], weight)}
+                    )
     return pd.DataFrame(found)
 
 
-def confidence(method: str, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, new: np.ndarray) -> TopLabel:
-    """What a calibrator that is fitted on X, Float[n, K], and y with weights, Float[n], says of new rows, Float[m, K]."""
-    model: Any = build(_node(method), estimator=FrozenEstimator(GivenScores().fit(X)), random_state=0, n_jobs=1)
+def confidence(
+    method: str, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, new: np.ndarray
+) -> TopLabel:
+    """What a calibrator that is fitted on X, Float[n, K], and y with weights, Float[n], says of new
+    rows, Float[m, K].
+    """
+    model: Any = build(
+        _node(method), estimator=FrozenEstimator(GivenScores().fit(X)), random_state=0, n_jobs=1
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # where a class has no wrong row, say, which is no matter of the shift
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # where a class has no wrong row, say, which is no matter of the shift
         model.fit(X, y, X_calibration=X, y_calibration=y, sample_weight_calibration=weight)
     return TopLabel(TopLabel.of(new).predicted, model.predict_confidence(new), new.shape[1])
 
 
 @cache
 def _node(method: str) -> dict[str, Any]:
-    """The configuration of a calibrator, read without Hydra: composing takes longer than fitting."""
+    """The configuration of a calibrator, read without Hydra: composing takes longer than
+    fitting.
+    """
     return yaml.safe_load((conf_dir() / "calibrator" / f"{method}.yaml").read_text())
 
 
 def judged(top: TopLabel, y: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """NLL in nats of right and wrong (Eq. 14), Brier score (Eq. 15) and calibration gap, of labels Int[n] that count as Float[n].
+    """NLL in nats of right and wrong (Eq. 14), Brier score (Eq. 15) and calibration gap, of labels
+    Int[n] that count as Float[n].
 
-    The gap is the mean over rows of |mean confidence - share right| of their predicted class: a top-label ECE of one bin a class. Sampling
-    adds little to so few bins, and it is what a change of class frequencies moves.
+    The gap is the mean over rows of |mean confidence - share right| of their predicted class: a
+    top-label ECE of one bin a class. Sampling adds little to so few bins, and it is what a change
+    of class frequencies moves.
     """
     assert nll_top.by_row is not None and brier_top.by_row is not None
-    nll, brier = (np.average(rows, weights=weight) for rows in (nll_top.by_row(y, top, clip=1e-12), brier_top.by_row(y, top)))
-    too_much = np.bincount(top.predicted, weight * (top.confidence - top.correct(y)), minlength=top.n_classes or 0)
-    return {"nll": float(nll), "brier": float(brier), "gap": float(np.abs(too_much).sum() / weight.sum())}
+    nll, brier = (
+        np.average(rows, weights=weight)
+        for rows in (nll_top.by_row(y, top, clip=1e-12), brier_top.by_row(y, top))
+    )
+    too_much = np.bincount(
+        top.predicted, weight * (top.confidence - top.correct(y)), minlength=top.n_classes or 0
+    )
+    return {
+        "nll": float(nll),
+        "brier": float(brier),
+        "gap": float(np.abs(too_much).sum() / weight.sum()),
+    }
 
 
 @dataclass(frozen=True)
@@ -135,9 +202,12 @@ class Summary:
 
     Attributes
     ----------
-    means : "nll", "brier" and "gap" → DataFrame, a row for each kind and fit, a column for each method.
-    spread : measure → one of :data:`BASES` → the largest less the smallest, over the methods without a shift.
-    error : measure → kind → what a fit on unshifted rows has more than one that knows the frequencies, mean over methods and shifts.
+    means : "nll", "brier" and "gap" → DataFrame, a row for each kind and fit, a column for each
+    method.
+    spread : measure → one of :data:`BASES` → the largest less the smallest, over the methods
+    without a shift.
+    error : measure → kind → what a fit on unshifted rows has more than one that knows the
+    frequencies, mean over methods and shifts.
     worst : measure → kind → the same of the shift of that kind with the largest mean over methods.
     """
 
@@ -149,63 +219,122 @@ class Summary:
 
 def summary(found: pd.DataFrame, methods: Sequence[str]) -> Summary:
     """Averages of what :func:`study` found."""
-    means = {of: found.pivot_table(index=["kind", "fit"], columns="method", values=of, sort=False) for of in ("nll", "brier", "gap")}
+    means = {
+        of: found.pivot_table(index=["kind", "fit"], columns="method", values=of, sort=False)
+        for of in ("nll", "brier", "gap")
+    }
     spread: dict[str, dict[str, float]] = {}
     error: dict[str, dict[str, float]] = {}
     worst: dict[str, dict[str, float]] = {}
     for of in MEASURES:
-        at_rest = {kind: means[of].loc[(kind, "unshifted"), list(methods)] for kind in (NONE, IN_SAMPLE)}
+        at_rest = {
+            kind: means[of].loc[(kind, "unshifted"), list(methods)] for kind in (NONE, IN_SAMPLE)
+        }
         at_rest[WITHOUT_WORST] = at_rest[NONE].drop(at_rest[NONE].idxmax())
         spread[of] = {kind: float(values.max() - values.min()) for kind, values in at_rest.items()}
-        by_shift = found.pivot_table(index=["kind", "shift", "method"], columns="fit", values=of, sort=False)
-        lost = (
-            (by_shift["unshifted"] - by_shift["weighted"]).dropna().drop(NONE, level="kind").groupby(["kind", "shift"], sort=False).mean()
+        by_shift = found.pivot_table(
+            index=["kind", "shift", "method"], columns="fit", values=of, sort=False
         )
-        error[of], worst[of] = lost.groupby("kind", sort=False).mean().to_dict(), lost.groupby("kind", sort=False).max().to_dict()
+        lost = (
+            (by_shift["unshifted"] - by_shift["weighted"])
+            .dropna()
+            .drop(NONE, level="kind")
+            .groupby(["kind", "shift"], sort=False)
+            .mean()
+        )
+        error[of], worst[of] = (
+            lost.groupby("kind", sort=False).mean().to_dict(),
+            lost.groupby("kind", sort=False).max().to_dict(),
+        )
     return Summary(means, spread, error, worst)
 
 
 def loss_table(found: Summary, methods: Sequence[str], of: str) -> str:
-    """A row for each kind of shift: "nll" or "brier" of each method, fitted on unshifted rows, and less with known frequencies."""
+    """A row for each kind of shift: "nll" or "brier" of each method, fitted on unshifted rows, and
+    less with known frequencies.
+    """
     means, error, worst = found.means[of], found.error[of], found.worst[of]
-    lines = head(["use-set", "uncalibrated", *(METHODS.get(m, m) for m in methods), "label-shift error, mean", "of the worst shift"])
+    lines = head(
+        [
+            "use-set",
+            "uncalibrated",
+            *(METHODS.get(m, m) for m in methods),
+            "label-shift error, mean",
+            "of the worst shift",
+        ]
+    )
     in_sample = [number(means.loc[(IN_SAMPLE, "unshifted"), m], 4) for m in methods]
     lines.append(line([IN_SAMPLE, "–", *in_sample, "–", "–"]))
     for kind in [NONE, *error]:
         rows = {fit: means.loc[(kind, fit)] for fit in ("uncalibrated", "unshifted", "weighted")}
-        cells = [f"{number(rows['unshifted'][m], 4)} ({signed(rows['weighted'][m] - rows['unshifted'][m], 4)})" for m in methods]
+        cells = [
+            f"{number(rows['unshifted'][m], 4)}"
+            f" ({signed(rows['weighted'][m] - rows['unshifted'][m], 4)})"
+            for m in methods
+        ]
         errors = ["–", "–"] if kind == NONE else [number(error[kind], 4), number(worst[kind], 4)]
         lines.append(line([kind, number(rows["uncalibrated"][NONE], 4), *cells, *errors]))
-    spread = f"{number(found.spread[of][NONE], 4)} on held-out rows, {number(found.spread[of][IN_SAMPLE], 4)} in sample"
-    note = "In brackets: what knowing the frequencies changes; its mean over the methods is the label-shift error."
-    return "\n".join([*lines, "", f"{note} Largest less smallest of the methods without a shift: {spread}."])
+    spread = (
+        f"{number(found.spread[of][NONE], 4)} on held-out rows,"
+        f" {number(found.spread[of][IN_SAMPLE], 4)} in sample"
+    )
+    note = (
+        "In brackets: what knowing the frequencies changes; its mean over the methods is the"
+        " label-shift error."
+    )
+    return "\n".join(
+        [*lines, "", f"{note} Largest less smallest of the methods without a shift: {spread}."]
+    )
 
 
 def gap_table(found: Summary, methods: Sequence[str]) -> str:
-    """The gap of each method: on unshifted rows, and with known frequencies; and how much of what the shift added this takes away."""
+    """The gap of each method: on unshifted rows, and with known frequencies; and how much of what
+    the shift added this takes away.
+    """
     gap, names = found.means["gap"], [METHODS.get(m, m) for m in methods]
     lines = head(["use-set", "uncalibrated", *names, "repaired, mean"])
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
     for kind in [NONE, *found.error["nll"]]:
         uncalibrated = number(gap.loc[(kind, "uncalibrated"), NONE], 4)
         shifted, known = (gap.loc[(kind, fit), list(methods)] for fit in ("unshifted", "weighted"))
-        cells = [number(value, 4) if kind == NONE else f"{number(value, 4)} → {number(known[m], 4)}" for m, value in shifted.items()]
-        lines.append(line([kind, uncalibrated, *cells, "–" if kind == NONE else f"{100 * repaired(shifted, known, at_rest):.0f} %"]))
+        cells = [
+            number(value, 4) if kind == NONE else f"{number(value, 4)} → {number(known[m], 4)}"
+            for m, value in shifted.items()
+        ]
+        lines.append(
+            line(
+                [
+                    kind,
+                    uncalibrated,
+                    *cells,
+                    "–" if kind == NONE else f"{100 * repaired(shifted, known, at_rest):.0f} %",
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
 def repaired(shifted: pd.Series, known: pd.Series, at_rest: pd.Series) -> float:
-    """How much of what a shift adds to the gap is gone where the frequencies are known; of the methods' mean gaps, Float[m] each."""
+    """How much of what a shift adds to the gap is gone where the frequencies are known; of the
+    methods' mean gaps, Float[m] each.
+    """
     return float((shifted - known).mean() / (shifted - at_rest).mean())
 
 
 def ratios(found: Summary, of: str, basis: str) -> dict[str, float]:
-    """Kind of shift → label-shift error by the spread of the methods on this basis; above 1 it is the larger of the two."""
-    return {kind: error / found.spread[of][basis] if found.spread[of][basis] else np.inf for kind, error in found.error[of].items()}
+    """Kind of shift → label-shift error by the spread of the methods on this basis; above 1 it is
+    the larger of the two.
+    """
+    return {
+        kind: error / found.spread[of][basis] if found.spread[of][basis] else np.inf
+        for kind, error in found.error[of].items()
+    }
 
 
 def ratio_table(found: Summary) -> str:
-    """A row for each measure and basis: the spread of the techniques, and label-shift error in units of it for each kind of shift."""
+    """A row for each measure and basis: the spread of the techniques, and label-shift error in
+    units of it for each kind of shift.
+    """
     lines = head(["differences between the techniques", "spread", *found.error["nll"]])
     for of, measure in MEASURES.items():
         for basis, said in BASES.items():
@@ -215,20 +344,43 @@ def ratio_table(found: Summary) -> str:
 
 
 def claims(found: Summary, methods: Sequence[str]) -> Iterator[Claim]:
-    """Whether the differences between the techniques are small beside label-shift error, and whether knowing the frequencies repairs it."""
+    """Whether the differences between the techniques are small beside label-shift error, and
+    whether knowing the frequencies repairs it.
+    """
     for of, basis in (("nll", IN_SAMPLE), ("brier", NONE), ("brier", WITHOUT_WORST)):
         ratio = ratios(found, of, basis)
-        least = {"every shift": min(ratio.values()), f"strong shifts ({', '.join(STRONG)})": min(ratio[kind] for kind in STRONG)}
+        least = {
+            "every shift": min(ratio.values()),
+            f"strong shifts ({', '.join(STRONG)})": min(ratio[kind] for kind in STRONG),
+        }
         for which, value in least.items():
-            text = "label-shift error is larger than the differences between the techniques (Section XV)"
+            text = (
+                "label-shift error is larger than the differences between the techniques"
+                " (Section XV)"
+            )
             text += f": {MEASURES[of]}, {BASES[basis]}, {which}"
-            yield Claim(text, value > 1, f"at least {number(value, 2)} of the spread", ("label_shift",))
+            yield Claim(
+                text, value > 1, f"at least {number(value, 2)} of the spread", ("label_shift",)
+            )
     gap = found.means["gap"]
     at_rest = gap.loc[(NONE, "unshifted"), list(methods)]
-    of_fit = {fit: {kind: gap.loc[(kind, fit), list(methods)] for kind in found.error["nll"]} for fit in ("unshifted", "weighted")}
-    shares = {kind: repaired(of_fit["unshifted"][kind], known, at_rest) for kind, known in of_fit["weighted"].items()}
-    text = "recalibrating with known class frequencies takes away most of what a shift adds to the calibration gap (ours)"
-    yield Claim(text, min(shares.values()) > 0.5, ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in shares.items()))
+    of_fit = {
+        fit: {kind: gap.loc[(kind, fit), list(methods)] for kind in found.error["nll"]}
+        for fit in ("unshifted", "weighted")
+    }
+    shares = {
+        kind: repaired(of_fit["unshifted"][kind], known, at_rest)
+        for kind, known in of_fit["weighted"].items()
+    }
+    text = (
+        "recalibrating with known class frequencies takes away most of what a shift adds to the"
+        " calibration gap (ours)"
+    )
+    yield Claim(
+        text,
+        min(shares.values()) > 0.5,
+        ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in shares.items()),
+    )
 
 
 def main() -> None:
@@ -236,21 +388,51 @@ def main() -> None:
     parser = parser_that_keeps(__doc__)
     parser.add_argument("record", help="class scores of a model, a .npz file")
     parser.add_argument("--target", default="ground_truth", help="its array of labels")
-    parser.add_argument("--methods", nargs="*", default=list(METHODS), help="calibrators by the names of the configuration")
+    parser.add_argument(
+        "--methods",
+        nargs="*",
+        default=list(METHODS),
+        help="calibrators by the names of the configuration",
+    )
     parser.add_argument("--seeds", type=int, default=5, help="halves that are drawn")
-    parser.add_argument("--draws", type=int, default=10, help="class frequencies that are drawn for each half and concentration")
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=10,
+        help="class frequencies that are drawn for each half and concentration",
+    )
     given = parser.parse_args()
     rows = ScoreFile(given.record, target=given.target).load()
-    found = summary(study(rows.X, rows.y, given.methods, seeds=given.seeds, draws=given.draws), given.methods)
-    print(f"## {rows.name}: {len(rows.y):,} rows, half of them calibrate; means over {given.seeds} halves\n")
-    for of, name in {"nll": "NLL of right and wrong in nats", "brier": "Brier score of right and wrong"}.items():
+    found = summary(
+        study(rows.X, rows.y, given.methods, seeds=given.seeds, draws=given.draws), given.methods
+    )
+    print(
+        f"## {rows.name}: {len(rows.y):,} rows, half of them calibrate; means over {given.seeds}"
+        " halves\n"
+    )
+    for of, name in {
+        "nll": "NLL of right and wrong in nats",
+        "brier": "Brier score of right and wrong",
+    }.items():
         print(f"{name}, of the shifted use-set\n\n{loss_table(found, given.methods, of)}\n")
-    print("Calibration gap: |mean confidence − share right|, averaged over predicted classes\n\n" + gap_table(found, given.methods) + "\n")
-    print("Label-shift error in units of the differences between the techniques\n\n" + ratio_table(found) + "\n")
+    print(
+        "Calibration gap: |mean confidence − share right|, averaged over predicted classes\n\n"
+        + gap_table(found, given.methods)
+        + "\n"
+    )
+    print(
+        "Label-shift error in units of the differences between the techniques\n\n"
+        + ratio_table(found)
+        + "\n"
+    )
     told = list(claims(found, given.methods))
     print(verdicts(told))
     if given.keep is not None:
-        keep([replace(one, text=f"{rows.name}: {one.text}") for one in told], given.keep, "p2_label_shift")
+        keep(
+            [replace(one, text=f"{rows.name}: {one.text}") for one in told],
+            given.keep,
+            "p2_label_shift",
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Salamon et al.: which of its numbers are made again by which runs. Nearly all of its results are figures, which print no number."""
+"""Salamon et al.: which of its numbers are made again by which runs. Nearly all of its results are
+figures, which print no number.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,16 @@ from experiments.reproduction.declared import Paper, Size, Study
 
 _MNIST = f"experiment={published.EXPERIMENT}"
 _UNDER_TRAINED = (_MNIST, "calibrator=none", "parent.learning_rate=0.001,5e-5")
-_FULLY_TRAINED = (_MNIST, "calibrator=cum_star", "parent.learning_rate=0.001", "parent.max_epochs=200")
-_BOTH_SETS = "rows are counted on both test sets, as the paper does not say on which; each seed has another test set 1"
+_FULLY_TRAINED = (
+    _MNIST,
+    "calibrator=cum_star",
+    "parent.learning_rate=0.001",
+    "parent.max_epochs=200",
+)
+_BOTH_SETS = (
+    "rows are counted on both test sets, as the paper does not say on which; each seed has another"
+    " test set 1"
+)
 
 PAPER = Paper(
     name="p2",
@@ -23,7 +33,10 @@ PAPER = Paper(
             sizes={
                 scale: Size(
                     [(f"experiment={study.EXPERIMENT}", "calibrator=precision")],
-                    differs="rows are made of the counts by class and score that the authors of PhANNs published",
+                    differs=(
+                        "rows are made of the counts by class and score that the authors of PhANNs"
+                        " published"
+                    ),
                     minutes=1,
                 )
                 for scale in ("workstation", "paper")
@@ -35,10 +48,16 @@ PAPER = Paper(
             sizes={
                 "workstation": Size(
                     [(*_UNDER_TRAINED, "seed=0,1"), (*_FULLY_TRAINED, "seed=0")],
-                    differs=f"20 under-trained networks where the paper has 1,000, and one fully trained ensemble; {_BOTH_SETS}",
+                    differs=(
+                        "20 under-trained networks where the paper has 1,000, and one fully"
+                        f" trained ensemble; {_BOTH_SETS}"
+                    ),
                     minutes=60,
                 ),
-                "paper": Size([(*_UNDER_TRAINED, "seed=range(0,100)"), (*_FULLY_TRAINED, "seed=range(0,10)")], differs=_BOTH_SETS),
+                "paper": Size(
+                    [(*_UNDER_TRAINED, "seed=range(0,100)"), (*_FULLY_TRAINED, "seed=range(0,10)")],
+                    differs=_BOTH_SETS,
+                ),
             },
             measured=published.measured,
         ),

@@ -1,15 +1,20 @@
-"""Scores of the PhANNs test set, row by row, from the table that its authors published: precision by class and threshold.
+"""Scores of the PhANNs test set, row by row, from the table that its authors published: precision
+by class and threshold.
 
-Usage, in the root of the repository: ``python -m experiments.p2.phanns test_set_stats.csv phanns.parquet``. The table is in the repository
-of PhANNs (Cantu et al., 2020; MIT); the file that is written is for ``kdg run -m experiment=paper/p2/phanns dataset.path=phanns.parquet``.
-``--spread 0`` puts each score somewhere in its bin, by this seed, and not in its middle: what hangs on where it is?
+Usage, in the root of the repository: ``python -m experiments.p2.phanns test_set_stats.csv
+phanns.parquet``. The table is in the repository of PhANNs (Cantu et al., 2020; MIT); the file that
+is written is for ``kdg run -m experiment=paper/p2/phanns dataset.path=phanns.parquet``. ``--spread
+0`` puts each score somewhere in its bin, by this seed, and not in its middle: what hangs on where
+it is?
 
-Salamon et al. show these 46,801 proteins in Figures 1, 5 to 9, 13 to 15 and 17, and no protein's score was published. But a precision is a
-fraction TP/(TP + FP) of whole numbers, and TP and FP only fall as the threshold rises. In lowest terms, times the least multiple at which
-they do, the counts follow from the highest threshold down. The totals of the eleven classes then sum to 46,801.
+Salamon et al. show these 46,801 proteins in Figures 1, 5 to 9, 13 to 15 and 17, and no protein's
+score was published. But a precision is a fraction TP/(TP + FP) of whole numbers, and TP and FP only
+fall as the threshold rises. In lowest terms, times the least multiple at which they do, the counts
+follow from the highest threshold down. The totals of the eleven classes then sum to 46,801.
 
-Where no false positive is left, a precision of 1 says nothing of how many are right (above 9.2 of 10 at the lowest, in four of the
-classes). There the recall at the threshold before the last, whose numerator is the count of the last, gives it up to a multiple.
+Where no false positive is left, a precision of 1 says nothing of how many are right (above 9.2 of
+10 at the lowest, in four of the classes). There the recall at the threshold before the last, whose
+numerator is the count of the last, gives it up to a multiple.
 """
 
 from __future__ import annotations
@@ -22,11 +27,14 @@ import numpy as np
 import pandas as pd
 
 LARGEST = 60_000
-"""No class of the test set has more rows; two fractions of such numbers differ by far more than a float is off."""
+"""No class of the test set has more rows; two fractions of such numbers differ by far more than a
+float is off.
+"""
 
 
 def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Int[t] and Int[t]: right and wrong rows of a class at or above each threshold, as few as can be.
+    """Int[t] and Int[t]: right and wrong rows of a class at or above each threshold, as few as can
+    be.
 
     Parameters
     ----------
@@ -44,7 +52,10 @@ def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray
         fraction = Fraction(share).limit_denominator(LARGEST)
         a, b = fraction.numerator, fraction.denominator - fraction.numerator
         if b == 0 and wrong:
-            raise ValueError(f"a precision of 1 stands below one of {right}/{right + wrong}: this is no cumulative precision")
+            raise ValueError(
+                f"a precision of 1 stands below one of {right}/{right + wrong}: this is no"
+                " cumulative precision"
+            )
         times = max(-(-right // a), -(-wrong // b) if b else 1)
         right, wrong = times * a, times * b
         found.append((right, wrong))
@@ -53,7 +64,9 @@ def counts(precision: np.ndarray, last: int = 1) -> tuple[np.ndarray, np.ndarray
 
 
 def counted(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of ``table`` (class, threshold, precision, recall) with the columns right and wrong, of rows at or above each threshold."""
+    """The rows of ``table`` (class, threshold, precision, recall) with the columns right and wrong,
+    of rows at or above each threshold.
+    """
     parts = []
     for _, of_class in table.sort_values("threshold", kind="stable").groupby("class", sort=False):
         before_last = Fraction(float(of_class.recall.iloc[-2])).limit_denominator(LARGEST)
@@ -65,9 +78,10 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
 def rows(found: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.DataFrame:
     """A row for each protein: the scores of the classes, which sum to 1, and the label.
 
-    A score stands in the middle of its bin, or with ``rng`` anywhere in it, as a share of the highest threshold; what it leaves is spread
-    evenly over the other classes, whose scores nobody published. The true class of a row that is wrong was not published either: here it is
-    the class after the predicted one.
+    A score stands in the middle of its bin, or with ``rng`` anywhere in it, as a share of the
+    highest threshold; what it leaves is spread evenly over the other classes, whose scores nobody
+    published. The true class of a row that is wrong was not published either: here it is the class
+    after the predicted one.
     """
     names = list(dict.fromkeys(found["class"]))
     top, step = float(found.threshold.max()), float(np.diff(found.threshold.unique()).min())
@@ -89,16 +103,28 @@ def rows(found: pd.DataFrame, rng: np.random.Generator | None = None) -> pd.Data
 
 def main() -> None:
     """Write the rows, and print how many of each class there are."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("table", type=Path, help="test_set_stats.csv")
     parser.add_argument("rows", type=Path, help="the parquet file to write")
-    parser.add_argument("--spread", type=int, metavar="SEED", help="scores anywhere in their bins, not in the middle")
+    parser.add_argument(
+        "--spread",
+        type=int,
+        metavar="SEED",
+        help="scores anywhere in their bins, not in the middle",
+    )
     given = parser.parse_args()
     found = counted(pd.read_csv(given.table))
-    rows(found, None if given.spread is None else np.random.default_rng(given.spread)).to_parquet(given.rows, index=False)
+    rows(found, None if given.spread is None else np.random.default_rng(given.spread)).to_parquet(
+        given.rows, index=False
+    )
     totals = found.groupby("class", sort=False)[["right", "wrong"]].first()
     for name, of_class in totals.iterrows():
-        print(f"{name:14}{of_class.right:8,} right{of_class.wrong:8,} wrong   {of_class.right / of_class.sum():.3f}")
+        print(
+            f"{name:14}{of_class.right:8,} right{of_class.wrong:8,} wrong  "
+            f" {of_class.right / of_class.sum():.3f}"
+        )
     print(f"{int(totals.to_numpy().sum()):,} rows → {given.rows}")
 
 

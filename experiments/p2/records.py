@@ -1,8 +1,9 @@
-"""Print the comparison of calibrators on real score records: ``python -m experiments.p2.records outputs``.
+"""Print the comparison of calibrators on real score records: ``python -m experiments.p2.records
+outputs``.
 
-After ``kdg run experiment=paper/p2/records dataset.path=softmax.npz`` for each record; it reads result.json only, and any subset of runs
-will do. A table for each record, a row for each calibrator, then whether the one that is chosen by cross-validation beats shared
-temperature.
+After ``kdg run experiment=paper/p2/records dataset.path=softmax.npz`` for each record; it reads
+result.json only, and any subset of runs will do. A table for each record, a row for each
+calibrator, then whether the one that is chosen by cross-validation beats shared temperature.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ EXPERIMENT = "paper/p2/records"
 FREE = ("dataset.path", "dataset.name", "dataset.target")
 """What differs between records, beside seed and method."""
 SHARED, WHOLE, CHOSEN, PARENT = "sts", "temperature", "best_top", "none"
-"""Shared temperature for being right; for the whole row; what is chosen by cross-validation; the scores as they are."""
+"""Shared temperature for being right; for the whole row; what is chosen by cross-validation; the
+scores as they are.
+"""
 WANTED = 18
 """In so many of 20 splits the chosen one is to have the lower binary NLL."""
 CHANCE = "top_label_ece_debiased_if_calibrated"
@@ -50,48 +53,87 @@ that are drawn from the stated confidences, simulated, which is not 0 since a me
 
 
 def entries(records: Iterable[Record]) -> Iterator[Record]:
-    """One row for each number of each record; the parent is a method of its own, and has no more than one row for a split."""
+    """One row for each number of each record; the parent is a method of its own, and has no more
+    than one row for a split.
+    """
     parents = set()
     for record in records:
         key = record["dataset"]["name"], record["seed"]
-        shared = {"dataset": key[0], "seed": key[1], "share": record["dataset"]["n_test"] / record["dataset"]["n_calibration"]}
+        shared = {
+            "dataset": key[0],
+            "seed": key[1],
+            "share": record["dataset"]["n_test"] / record["dataset"]["n_calibration"],
+        }
         for of, method in (("calibrated", record["calibrator"]), ("parent", PARENT)):
             if of == "calibrated" or key not in parents:
                 on_test = [
-                    entry for entry in record["metrics"] if entry["of"] == of and entry["on"] == "test" and entry["value"] is not None
+                    entry
+                    for entry in record["metrics"]
+                    if entry["of"] == of and entry["on"] == "test" and entry["value"] is not None
                 ]
-                yield from ({**shared, "method": method, "metric": entry["metric"], "value": entry["value"]} for entry in on_test)
+                yield from (
+                    {**shared, "method": method, "metric": entry["metric"], "value": entry["value"]}
+                    for entry in on_test
+                )
         parents.add(key)
 
 
 def by_split(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Metric → a row for each split, a column for each method, of one data set; ``full_nll`` of all of them beside the others.
+    """Metric → a row for each split, a column for each method, of one data set; ``full_nll`` of all
+    of them beside the others.
 
-    The rows that ``fill_proba`` makes of a confidence c are c at the predicted class and (1 - c) p_j / (1 - p) elsewhere, with the parent's
-    p: the full NLL is the binary one and, of wrong rows, -log p_y / (1 - p), which is what the parent's own two differ by.
+    The rows that ``fill_proba`` makes of a confidence c are c at the predicted class and (1 - c)
+    p_j / (1 - p) elsewhere, with the parent's p: the full NLL is the binary one and, of wrong rows,
+    -log p_y / (1 - p), which is what the parent's own two differ by.
     """
-    wide = {str(metric): part.pivot(index="seed", columns="method", values="value") for metric, part in frame.groupby("metric")}
+    wide = {
+        str(metric): part.pivot(index="seed", columns="method", values="value")
+        for metric, part in frame.groupby("metric")
+    }
     others = wide["nll"][PARENT] - wide["nll_top"][PARENT]
     return {**wide, "full_nll": wide["nll"].combine_first(wide["nll_top"].add(others, axis=0))}
 
 
 def table(frame: pd.DataFrame) -> str:
-    """Markdown, of one data set: methods in the order of their binary NLL, the best of a column in bold."""
+    """Markdown, of one data set: methods in the order of their binary NLL, the best of a column in
+    bold.
+    """
     wide, share = by_split(frame), float(frame["share"].iloc[0])
     order = [str(method) for method in wide["nll_top"].mean().sort_values().index]
     names = [name for name in COLUMNS if name in wide]
-    cells = {name: _cells(wide[name], order, WHOLE if name == "full_nll" else SHARED, share, name != CHANCE) for name in names}
+    cells = {
+        name: _cells(
+            wide[name], order, WHOLE if name == "full_nll" else SHARED, share, name != CHANCE
+        )
+        for name in names
+    }
     stated = set(wide["nll"].columns)
-    cells["full_nll"] = {m: text if m in stated or text == "–" else f"*{text}*" for m, text in cells["full_nll"].items()}
-    lines = head(["calibrator", *(COLUMNS[name] for name in names), f"beats {SHARED}", f"beats {WHOLE}", "clipped"])
+    cells["full_nll"] = {
+        m: text if m in stated or text == "–" else f"*{text}*"
+        for m, text in cells["full_nll"].items()
+    }
+    lines = head(
+        [
+            "calibrator",
+            *(COLUMNS[name] for name in names),
+            f"beats {SHARED}",
+            f"beats {WHOLE}",
+            "clipped",
+        ]
+    )
     for method in order:
-        beats = [wins(wide[of], method, against) for of, against in (("nll_top", SHARED), ("full_nll", WHOLE))]
+        beats = [
+            wins(wide[of], method, against)
+            for of, against in (("nll_top", SHARED), ("full_nll", WHOLE))
+        ]
         clipped = number(float(wide["nll_top_clipped"][method].mean()), 1)
         lines.append(line([method, *(cells[name][method] for name in names), *beats, clipped]))
     return "\n".join(lines)
 
 
-def _cells(values: pd.DataFrame, order: list[str], against: str, share: float, is_judged: bool) -> dict[str, str]:
+def _cells(
+    values: pd.DataFrame, order: list[str], against: str, share: float, is_judged: bool
+) -> dict[str, str]:
     means = values.mean()
     best = means.min() if is_judged else np.nan
     found = {}
@@ -99,14 +141,24 @@ def _cells(values: pd.DataFrame, order: list[str], against: str, share: float, i
         if method not in means or np.isnan(means[method]):
             found[method] = "–"
             continue
-        text = f"**{number(means[method], 4)}**" if round(means[method] - best, 5) == 0 else number(means[method], 4)
-        spread = half_width(values[method] - values[against], share) if against in values and method != against else np.nan
+        text = (
+            f"**{number(means[method], 4)}**"
+            if round(means[method] - best, 5) == 0
+            else number(means[method], 4)
+        )
+        spread = (
+            half_width(values[method] - values[against], share)
+            if against in values and method != against
+            else np.nan
+        )
         found[method] = text if np.isnan(spread) else f"{text} ± {number(spread, 4)}"
     return found
 
 
 def wins(values: pd.DataFrame, method: str, against: str) -> str:
-    """In how many splits a method's number is lower, of those that both have; ties to six decimals are no win."""
+    """In how many splits a method's number is lower, of those that both have; ties to six decimals
+    are no win.
+    """
     if method == against or method not in values or against not in values:
         return "–"
     compared = compare(values[method], values[against], decimals=6)
@@ -114,16 +166,29 @@ def wins(values: pd.DataFrame, method: str, against: str) -> str:
 
 
 def claim(dataset: str, frame: pd.DataFrame, records: Iterable[Record]) -> Claim | None:
-    """Whether the calibrator that was chosen beats shared temperature in binary NLL often enough; None where either is missing."""
+    """Whether the calibrator that was chosen beats shared temperature in binary NLL often enough;
+    None where either is missing.
+    """
     values = frame[frame.metric == "nll_top"].pivot(index="seed", columns="method", values="value")
     if not {CHOSEN, SHARED} <= set(values):
         return None
     found, least = compare(values[CHOSEN], values[SHARED], decimals=6), WANTED / 20
-    chosen = Counter(r["learnt"]["calibrator"]["chosen"] for r in records if r["calibrator"] == CHOSEN and r["dataset"]["name"] == dataset)
+    chosen = Counter(
+        r["learnt"]["calibrator"]["chosen"]
+        for r in records
+        if r["calibrator"] == CHOSEN and r["dataset"]["name"] == dataset
+    )
     gain = signed(float((values[CHOSEN] - values[SHARED]).mean()), 4)
     said = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
-    text = f"{dataset}: chosen by cross-validated binary NLL beats {SHARED} in at least {least:.0%} of the splits"
-    return Claim(text, found.wins >= least * found.n, f"{found.wins} of {found.n}, by {gain} nats in the mean; chosen: {said}")
+    text = (
+        f"{dataset}: chosen by cross-validated binary NLL beats {SHARED} in at least {least:.0%} of"
+        " the splits"
+    )
+    return Claim(
+        text,
+        found.wins >= least * found.n,
+        f"{found.wins} of {found.n}, by {gain} nats in the mean; chosen: {said}",
+    )
 
 
 def main() -> None:
@@ -131,11 +196,19 @@ def main() -> None:
     outputs = Path(sys.argv[1] if len(sys.argv) > 1 else "outputs")
     records = runs_of(EXPERIMENT, outputs, free=FREE)
     if not records:
-        sys.exit(f"no run of {EXPERIMENT} in {outputs}; make them with: kdg run experiment={EXPERIMENT} dataset.path=softmax.npz")
+        sys.exit(
+            f"no run of {EXPERIMENT} in {outputs}; make them with: kdg run experiment={EXPERIMENT}"
+            " dataset.path=softmax.npz"
+        )
     frame, claims = pd.DataFrame(entries(records)), []
     for dataset, part in frame.groupby("dataset"):
-        first = next(record["dataset"] for record in records if record["dataset"]["name"] == dataset)
-        sizes = f"{first['n_calibration']:,} calibration rows, {first['n_test']:,} test rows, {part.seed.nunique()} splits"
+        first = next(
+            record["dataset"] for record in records if record["dataset"]["name"] == dataset
+        )
+        sizes = (
+            f"{first['n_calibration']:,} calibration rows, {first['n_test']:,} test rows,"
+            f" {part.seed.nunique()} splits"
+        )
         print(f"## {dataset}\n\n{sizes}.\n\n{table(part)}\n")
         claims.append(claim(str(dataset), part, records))
     print(NOTE.format(shared=SHARED, whole=WHOLE) + "\n")

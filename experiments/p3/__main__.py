@@ -1,7 +1,8 @@
-"""Print every table of this folder's README but those of the theorems, from finished runs: ``python -m experiments.p3 outputs``.
+"""Print every table of this folder's README but those of the theorems, from finished runs: ``python
+-m experiments.p3 outputs``.
 
-With ``--figures FOLDER`` it draws Figures 3 to 7 too. Any subset of the runs will do; ``--only text images`` is faster, since
-finding the runs of an experiment means composing it.
+With ``--figures FOLDER`` it draws Figures 3 to 7 too. Any subset of the runs will do; ``--only text
+images`` is faster, since finding the runs of an experiment means composing it.
 """
 
 from __future__ import annotations
@@ -12,17 +13,29 @@ from pathlib import Path
 from experiments.common.command import in_one_line
 from experiments.p3 import figure3, figure5, images, simulated, size_labels, tabular, text
 
-STUDIES = {"tabular": tabular, "simulated": simulated, "size_labels": size_labels, "text": text, "images": images}
+STUDIES = {
+    "tabular": tabular,
+    "simulated": simulated,
+    "size_labels": size_labels,
+    "text": text,
+    "images": images,
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the tables of the runs below a folder, and draw."""
     parser = argparse.ArgumentParser(
-        prog="python -m experiments.p3", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m experiments.p3",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser.add_argument(
+        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+    )
     parser.add_argument("--figures", type=Path, help="where pictures go; without it none is drawn")
-    parser.add_argument("--only", nargs="+", choices=STUDIES, default=list(STUDIES), help="these studies")
+    parser.add_argument(
+        "--only", nargs="+", choices=STUDIES, default=list(STUDIES), help="these studies"
+    )
     given = parser.parse_args(arguments)
     for name in given.only:
         module = STUDIES[name]
@@ -34,7 +47,9 @@ def main(arguments: list[str] | None = None) -> None:
             moved = [record for record in records if len(figure5.aurocs([record]))]
             if moved:
                 figure5.draw(given.outputs, given.figures)
-            if any(record["method"] in figure3.METHODS for record in records if record not in moved):
+            if any(
+                record["method"] in figure3.METHODS for record in records if record not in moved
+            ):
                 figure3.draw(given.outputs, given.figures)
 
 

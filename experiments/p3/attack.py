@@ -1,10 +1,13 @@
-"""TOOD and scores of a network on images out of distribution that are moved against that network by its gradient's sign (FGSM).
+"""TOOD and scores of a network on images out of distribution that are moved against that network by
+its gradient's sign (FGSM).
 
-``python -m experiments.p3.attack --keep outputs`` trains both on 3,000 images of CIFAR-10 and of CIFAR-100, ten epochs of the autoencoder,
-moves SVHN and the other CIFAR, and prints what the paper says of it. ``experiment=paper/p3/cifar_fgsm`` moves them against another network
-of the same rows and in one direction alone. Here images are moved both ways: up the loss, as FGSM has it, which makes the network less sure
-of its class, and down, which makes it more sure. Nothing is moved against the trees, which have no gradient: so beside the scores of the
-network that is attacked stand those of another network of the same rows, against which, too, nothing is moved.
+``python -m experiments.p3.attack --keep outputs`` trains both on 3,000 images of CIFAR-10 and of
+CIFAR-100, ten epochs of the autoencoder, moves SVHN and the other CIFAR, and prints what the paper
+says of it. ``experiment=paper/p3/cifar_fgsm`` moves them against another network of the same rows
+and in one direction alone. Here images are moved both ways: up the loss, as FGSM has it, which
+makes the network less sure of its class, and down, which makes it more sure. Nothing is moved
+against the trees, which have no gradient: so beside the scores of the network that is attacked
+stand those of another network of the same rows, against which, too, nothing is moved.
 """
 
 from __future__ import annotations
@@ -26,7 +29,13 @@ from kdgraph.metrics import auroc
 from kdgraph.runner import stages
 
 DATASETS = CIFAR.datasets
-TITLES = {"tood_given": "given labels", "tood_shuffled": "shuffled labels", "msp": "MSP", "odin": "ODIN", "mahalanobis": "Mahalanobis"}
+TITLES = {
+    "tood_given": "given labels",
+    "tood_shuffled": "shuffled labels",
+    "msp": "MSP",
+    "odin": "ODIN",
+    "mahalanobis": "Mahalanobis",
+}
 TITLES["energy"] = "energy"
 TOOD, NETWORK = ("tood_given", "tood_shuffled"), ("msp", "odin", "mahalanobis", "energy")
 ATTACKED, ANOTHER = "the network that is attacked", "another network of the same rows"
@@ -34,7 +43,9 @@ SETS = ("svhn", "the_other")
 STEPS = (2, 4, 8)
 """Of 255, as the runs of Figure 5 have them; the paper says none."""
 AS_GOOD, TOLD_APART = 0.05, 0.6
-"""Of an AUROC: what falls by no more does not compromise too much, and what is not told apart at first has nothing to lose."""
+"""Of an AUROC: what falls by no more does not compromise too much, and what is not told apart at
+first has nothing to lose.
+"""
 SIZES = ("dataset.n_train=3000", "dataset.n_calibration=500", "dataset.n_test=1000")
 EPOCHS = 10
 """Of the autoencoder, of thirty by default."""
@@ -46,22 +57,42 @@ OTHER_SEED = 1000
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
     """The composed config of each method on one data set."""
-    words = ["experiment=paper/p3/cifar", f"dataset=choice({dataset})", "seed=choice(0)", *SIZES, *more]
+    words = [
+        "experiment=paper/p3/cifar",
+        f"dataset=choice({dataset})",
+        "seed=choice(0)",
+        *SIZES,
+        *more,
+    ]
     epochs = {True: [f"parent.encoder.max_epochs=choice({EPOCHS})"], False: []}
-    return {name: plan([*words, *epochs[name in TOOD], f"method=choice(paper/p3/cifar/{name})"]).jobs[0].config for name in TITLES}
+    return {
+        name: (
+            plan([*words, *epochs[name in TOOD], f"method=choice(paper/p3/cifar/{name})"])
+            .jobs[0]
+            .config
+        )
+        for name in TITLES
+    }
 
 
 def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each AUROC: columns ``dataset, seed, method, network, set, step, value``; a step below 0 goes down the network's loss."""
+    """A row for each AUROC: columns ``dataset, seed, method, network, set, step, value``; a step
+    below 0 goes down the network's loss.
+    """
     splits = stages.split(of["msp"].dataset, seed)
     trees = stages.fit(of["tood_given"].parent, splits.train, seed=seed, n_jobs=1)
     networks = {
         name: stages.fit(of["msp"].parent, splits.train, seed=seed + more, n_jobs=1)
         for name, more in ((ATTACKED, 0), (ANOTHER, OTHER_SEED))
     }
-    parents = {(name, which): parent for name in NETWORK for which, parent in networks.items()} | {(name, ""): trees for name in TOOD}
+    parents = {(name, which): parent for name in NETWORK for which, parent in networks.items()} | {
+        (name, ""): trees for name in TOOD
+    }
     models = {
-        key: stages.calibrate({"detector": of[key[0]].detector}, parent, splits, seed=seed, n_jobs=1) for key, parent in parents.items()
+        key: stages.calibrate(
+            {"detector": of[key[0]].detector}, parent, splits, seed=seed, n_jobs=1
+        )
+        for key, parent in parents.items()
     }
     inside = {key: _scores(model, splits.test.X, seed) for key, model in models.items()}
     for drawn in stages.ood_sets(of["msp"].ood, splits, seed):
@@ -71,12 +102,21 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
                 moved = np.clip(drawn.X + np.float32(step / 255) * sign, 0, 1)
                 known = {"dataset": title, "seed": seed, "set": drawn.name, "step": step}
                 for (name, which), model in models.items():
-                    yield {**known, "method": name, "network": which, "value": auroc(_scores(model, moved, seed), inside[name, which])}
+                    yield {
+                        **known,
+                        "method": name,
+                        "network": which,
+                        "value": auroc(_scores(model, moved, seed), inside[name, which]),
+                    }
 
 
 def _scores(model: Model, X: np.ndarray, seed: int) -> np.ndarray:
     """Of rows in sets of 100, or of single rows."""
-    return model.score_sets(X, np.random.default_rng(seed)).values if model.scores_sets else model.ask(["ood_score"], X)["ood_score"]
+    return (
+        model.score_sets(X, np.random.default_rng(seed)).values
+        if model.scores_sets
+        else model.ask(["ood_score"], X)["ood_score"]
+    )
 
 
 def _loss(logits: Any) -> Any:
@@ -85,7 +125,9 @@ def _loss(logits: Any) -> Any:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """What FGSM changes of TOOD, and what the worse of both directions changes of TOOD and of each score of the network."""
+    """What FGSM changes of TOOD, and what the worse of both directions changes of TOOD and of each
+    score of the network.
+    """
     for dataset, of in frame.groupby("dataset", sort=False):
         mean = of.groupby(["method", "set", "step"]).value.mean().unstack("step")
         seeds = counted([of.seed.nunique()], "seed")
@@ -100,10 +142,18 @@ def _compromised(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     apart = mean[mean[0] > TOLD_APART]
     if len(apart):
         lowest = apart[list(STEPS)].min(axis=1)
-        told = ", ".join(f"{name} {number(row[0], 2)}, at the least {number(float(lowest[name]), 2)}" for name, row in apart.iterrows())
-        text = f"{where}: AUROC of TOOD against images moved by 2, 4 and 8/255 by FGSM is at most .05 below that without"
+        told = ", ".join(
+            f"{name} {number(row[0], 2)}, at the least {number(float(lowest[name]), 2)}"
+            for name, row in apart.iterrows()
+        )
+        text = (
+            f"{where}: AUROC of TOOD against images moved by 2, 4 and 8/255 by FGSM is at most .05"
+            " below that without"
+        )
         text += f" on each set where that is above {number(TOLD_APART, 1)}"
-        yield Claim(text, bool((lowest - apart[0]).min() >= -AS_GOOD), f"{told}; {seeds}", ("fgsm",))
+        yield Claim(
+            text, bool((lowest - apart[0]).min() >= -AS_GOOD), f"{told}; {seeds}", ("fgsm",)
+        )
 
 
 def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
@@ -114,20 +164,43 @@ def _robust(of: pd.DataFrame, dataset: str, seeds: str) -> Iterator[Claim]:
     before = wide[0].unstack(["method", "network"]).mean()
     for name in (name for name in TOOD if (name, "") in falls):
         fall = float(falls[name, ""].mean())
-        text = f"{dataset}, {TITLES[name]}: AUROC of TOOD against SVHN falls by at most .05 where it is moved by 8/255"
+        text = (
+            f"{dataset}, {TITLES[name]}: AUROC of TOOD against SVHN falls by at most .05 where it"
+            " is moved by 8/255"
+        )
         found = f"by {signed(fall, 2)} from {number(float(before[name, '']), 2)}; {seeds}"
-        yield Claim(f"{text}, up the loss of LeNet-5 or down, whichever is worse", fall <= AS_GOOD, found, ("robust",))
-    for name, which in ((name, which) for which in (ATTACKED, ANOTHER) for name in NETWORK if (name, which) in falls):
-        text = f"{dataset}: so moved, TOOD with given labels falls by less than {TITLES[name]} of {which}"
-        for claim in below(text, falls["tood_given", ""], falls[name, which], ("robust",), share=SHARE):
-            found = f"{claim.found}; {TITLES[name]} is {number(float(before[name, which]), 2)} without"
+        yield Claim(
+            f"{text}, up the loss of LeNet-5 or down, whichever is worse",
+            fall <= AS_GOOD,
+            found,
+            ("robust",),
+        )
+    for name, which in (
+        (name, which) for which in (ATTACKED, ANOTHER) for name in NETWORK if (name, which) in falls
+    ):
+        text = (
+            f"{dataset}: so moved, TOOD with given labels falls by less than {TITLES[name]} of"
+            f" {which}"
+        )
+        for claim in below(
+            text, falls["tood_given", ""], falls[name, which], ("robust",), share=SHARE
+        ):
+            found = (
+                f"{claim.found}; {TITLES[name]} is {number(float(before[name, which]), 2)} without"
+            )
             yield Claim(claim.text, claim.holds, found, claim.of)
 
 
 def main() -> None:
     """Print the claims, and keep them."""
     planned = {title: configs(name) for name, title in DATASETS.items()}
-    asked(__doc__, "p3_attack", 3, lambda seed: (row for title, of in planned.items() for row in measure(title, of, seed)), claims)
+    asked(
+        __doc__,
+        "p3_attack",
+        3,
+        lambda seed: (row for title, of in planned.items() for row in measure(title, of, seed)),
+        claims,
+    )
 
 
 if __name__ == "__main__":

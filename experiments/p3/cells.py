@@ -1,4 +1,6 @@
-"""Numbers of runs of images and texts in the places of the published ones, for ``kdg reproduce p3``: Tables 2 to 6 and Appendix E."""
+"""Numbers of runs of images and texts in the places of the published ones, for ``kdg reproduce
+p3``: Tables 2 to 6 and Appendix E.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,26 @@ TEXTS = {
 
 
 def of_images(study: Study, folder: Path) -> pd.DataFrame:
-    """AUROC, AUPR and FPR in percent, in every cell of the paper that the runs of a study have, and mean APHD of test rows; MedMNIST's mean
-    is none of them.
+    """AUROC, AUPR and FPR in percent, in every cell of the paper that the runs of a study have, and
+    mean APHD of test rows; MedMNIST's mean is none of them.
     """
-    records = _largest(record for record in images.read(folder) if record["dataset"]["name"] in study.datasets)
-    weak = [r for r in records if r["dataset"]["name"] in images.CIFAR.datasets and r["dataset"]["n_train"] < ENOUGH]
-    beside = {name: (method, ", ".join(filter(None, [FEW_IMAGES, variant]))) for name, (method, variant) in IMAGES.items()}
-    frames = [_placed([r for r in records if r not in weak], IMAGES, {}), _placed(weak, beside, {}), _distances(records)]
+    records = _largest(
+        record for record in images.read(folder) if record["dataset"]["name"] in study.datasets
+    )
+    weak = [
+        r
+        for r in records
+        if r["dataset"]["name"] in images.CIFAR.datasets and r["dataset"]["n_train"] < ENOUGH
+    ]
+    beside = {
+        name: (method, ", ".join(filter(None, [FEW_IMAGES, variant])))
+        for name, (method, variant) in IMAGES.items()
+    }
+    frames = [
+        _placed([r for r in records if r not in weak], IMAGES, {}),
+        _placed(weak, beside, {}),
+        _distances(records),
+    ]
     return pd.concat([frame for frame in frames if len(frame)] or frames, ignore_index=True)
 
 
@@ -49,15 +64,23 @@ def of_texts(folder: Path) -> pd.DataFrame:
 
 
 def _distances(records: Sequence[Record]) -> pd.DataFrame:
-    """Mean APHD of test rows, which Remark 4.1 and Section 6 call close to 1: of digits and clothes together, and of CIFAR-10."""
+    """Mean APHD of test rows, which Remark 4.1 and Section 6 call close to 1: of digits and clothes
+    together, and of CIFAR-10.
+    """
     frame = table_of(record for record in records if record["method"] in IMAGES)
     if frame.empty:
         return frame
     own = frame[(frame.metric == APHD) & (frame.set == IN)]
     means = own.groupby(["dataset", "method", "seed"], as_index=False).value.mean()
-    at = {"cifar10": ("Section 6", "cifar10"), **dict.fromkeys(images.MNIST.datasets, ("Section 4", "images"))}
+    at = {
+        "cifar10": ("Section 6", "cifar10"),
+        **dict.fromkeys(images.MNIST.datasets, ("Section 4", "images")),
+    }
     means = means[means.dataset.isin(at)]
-    placed = means.assign(item=[at[name][0] for name in means.dataset], dataset=[at[name][1] for name in means.dataset])
+    placed = means.assign(
+        item=[at[name][0] for name in means.dataset],
+        dataset=[at[name][1] for name in means.dataset],
+    )
     joined = placed.groupby(["item", "dataset", "method", "seed"], as_index=False).value.mean()
     variants = [IMAGES[name][1] for name in joined.method]
     return joined.assign(metric="APHD", method="TOOD", ood="", setting="", variant=variants)
@@ -70,21 +93,39 @@ def _largest(found: Iterable[Record]) -> list[Record]:
     most: dict[str, int] = {}
     for record, n in zip(records, rows, strict=True):
         most[record["dataset"]["name"]] = max(n, most.get(record["dataset"]["name"], 0))
-    return [record for record, n in zip(records, rows, strict=True) if n == most[record["dataset"]["name"]]]
+    return [
+        record
+        for record, n in zip(records, rows, strict=True)
+        if n == most[record["dataset"]["name"]]
+    ]
 
 
-def _placed(records: Sequence[Record], methods: Mapping[str, tuple[str, str]], stands_for: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each published number and seed, by the columns of ``published.csv``: one number may be printed in several tables."""
+def _placed(
+    records: Sequence[Record], methods: Mapping[str, tuple[str, str]], stands_for: Mapping[str, str]
+) -> pd.DataFrame:
+    """A row for each published number and seed, by the columns of ``published.csv``: one number may
+    be printed in several tables.
+    """
     frame = table_of(record for record in records if record["method"] in methods)
     if frame.empty:
         return frame
-    names = {"dataset": frame.dataset.replace(stands_for), "ood": frame.set.replace(stands_for), "metric": frame.metric.map(METRICS)}
+    names = {
+        "dataset": frame.dataset.replace(stands_for),
+        "ood": frame.set.replace(stands_for),
+        "metric": frame.metric.map(METRICS),
+    }
     told = [methods[name] for name in frame.method]
-    found = frame.assign(**names, method=[name for name, _ in told], variant=[variant for _, variant in told], value=100 * frame.value)
+    found = frame.assign(
+        **names,
+        method=[name for name, _ in told],
+        variant=[variant for _, variant in told],
+        value=100 * frame.value,
+    )
     published = read_published(HERE)
     keys = [name for name in published if name not in ABOUT | {"section", "said", "decimals"}]
     asked = published[published.kind == "table"][keys].fillna("")
     joined = asked.merge(
-        found[["dataset", "ood", "metric", "method", "variant", "seed", "value"]], on=["dataset", "ood", "metric", "method"]
+        found[["dataset", "ood", "metric", "method", "variant", "seed", "value"]],
+        on=["dataset", "ood", "metric", "method"],
     )
     return joined.drop_duplicates([*keys, "variant", "seed"])

@@ -1,4 +1,6 @@
-"""What the paper on TOOD says in words, asked of runs: each function is named by sentences of ``claims.csv``."""
+"""What the paper on TOOD says in words, asked of runs: each function is named by sentences of
+``claims.csv``.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +37,23 @@ def theorems(folder: Path) -> list[Claim]:
 
 
 def trees(folder: Path) -> list[Claim]:
-    """Of other trees, fewer rows and time on tables: what ``python -m experiments.p3.trees --keep`` measured."""
+    """Of other trees, fewer rows and time on tables: what ``python -m experiments.p3.trees --keep``
+    measured.
+    """
     return kept(folder, "p3_trees")
 
 
 def latents(folder: Path) -> list[Claim]:
-    """Of images with and without an autoencoder, and its time: what ``python -m experiments.p3.latents --keep`` measured."""
+    """Of images with and without an autoencoder, and its time: what ``python -m
+    experiments.p3.latents --keep`` measured.
+    """
     return kept(folder, "p3_latents")
 
 
 def attack(folder: Path) -> list[Claim]:
-    """Of images that are moved against a network: what ``python -m experiments.p3.attack --keep`` measured."""
+    """Of images that are moved against a network: what ``python -m experiments.p3.attack --keep``
+    measured.
+    """
     return kept(folder, "p3_attack")
 
 
@@ -57,7 +65,9 @@ def simulated(folder: Path) -> Iterator[Claim]:
 
 
 def size_labels(folder: Path) -> Iterator[Claim]:
-    """Of numbers of training rows with given and with shuffled labels: ``paper/p3/size_labels`` and ``…_latent``."""
+    """Of numbers of training rows with given and with shuffled labels: ``paper/p3/size_labels`` and
+    ``…_latent``.
+    """
     frame = of_size_labels.measured(of_size_labels.read(folder))
     for sizes in of_size_labels.STUDIES.values():
         mine = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
@@ -68,12 +78,18 @@ def size_labels(folder: Path) -> Iterator[Claim]:
 
 
 def _with_all_rows(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
-    for dataset, of in frame[(frame.metric == "auroc") & frame.set.isin(sizes.sets)].groupby("dataset", sort=False):
+    for dataset, of in frame[(frame.metric == "auroc") & frame.set.isin(sizes.sets)].groupby(
+        "dataset", sort=False
+    ):
         most = of[of.rows == of.rows.max()]
         mean = most.groupby(["set", "method"]).value.mean().unstack("method")
         if set(BOTH) <= set(mean):
             where = f"{sizes.datasets[str(dataset)]}, {of.rows.max():,} training rows"
-            yield from (one for one in labels(mean, where, counted([most.seed.nunique()], "seed")) if one.of == AS_WELL)
+            yield from (
+                one
+                for one in labels(mean, where, counted([most.seed.nunique()], "seed"))
+                if one.of == AS_WELL
+            )
 
 
 def alike(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
@@ -83,10 +99,21 @@ def alike(frame: pd.DataFrame, sizes: of_size_labels.Sizes) -> Iterator[Claim]:
         means = of.groupby(["set", "rows", "method"]).value.mean().unstack("method")
         if set(BOTH) <= set(means):
             both = means[BOTH].dropna()
-            gap, r = float((both.tood_given - both.tood_shuffled).abs().max()), float(both.corr(method="spearman").iloc[0, 1])
-            text_ = f"{sizes.datasets[str(dataset)]}: APHD by set and rows with shuffled labels is within .05 of that with given ones"
+            gap, r = (
+                float((both.tood_given - both.tood_shuffled).abs().max()),
+                float(both.corr(method="spearman").iloc[0, 1]),
+            )
+            text_ = (
+                f"{sizes.datasets[str(dataset)]}: APHD by set and rows with shuffled labels is"
+                " within .05 of that with given ones"
+            )
             text_ += ", and their rank correlation is above .9"
-            yield Claim(text_, gap <= AS_GOOD and r > 0.9, f"at most {number(gap)} apart, {number(r, 2)}", ("figure_4_rows_alike",))
+            yield Claim(
+                text_,
+                gap <= AS_GOOD and r > 0.9,
+                f"at most {number(gap)} apart, {number(r, 2)}",
+                ("figure_4_rows_alike",),
+            )
 
 
 def images(folder: Path) -> Iterator[Claim]:
@@ -111,12 +138,30 @@ def tabular(folder: Path) -> Iterator[Claim]:
 
 
 def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
-    """By data set and number of rows: TOOD against the paper's other methods, given against shuffled labels, in against out."""
+    """By data set and number of rows: TOOD against the paper's other methods, given against
+    shuffled labels, in against out.
+    """
     mine = frame[frame.dataset.isin(titles)] if len(frame) else frame
     for (dataset, rows), of in mine.groupby(["dataset", "rows"], sort=False) if len(mine) else ():
-        where = ", ".join(filter(None, [titles[str(dataset)], str(rows).partition(" rows")[0].replace("training", "").strip()]))
-        where, seeds = f"{where} training rows" if rows else where, counted([of.seed.nunique()], "seed")
-        mean = of[(of.metric == "auroc") & (of.set != IN)].groupby(["set", "method"]).value.mean().unstack("method")
+        where = ", ".join(
+            filter(
+                None,
+                [
+                    titles[str(dataset)],
+                    str(rows).partition(" rows")[0].replace("training", "").strip(),
+                ],
+            )
+        )
+        where, seeds = (
+            f"{where} training rows" if rows else where,
+            counted([of.seed.nunique()], "seed"),
+        )
+        mean = (
+            of[(of.metric == "auroc") & (of.set != IN)]
+            .groupby(["set", "method"])
+            .value.mean()
+            .unstack("method")
+        )
         others = [name for name in mean if name not in {*BOTH, *OURS}]
         if "tood_given" in mean and others:
             yield from _outperforms(mean, others, where, seeds)
@@ -125,46 +170,87 @@ def of_sets(frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[Claim]:
         distance = of[(of.metric == APHD) & (of.method == "tood_given")].groupby("set").value.mean()
         if IN in distance and len(distance) > 1:
             inside, outside = float(distance[IN]), distance.drop(IN)
-            found = f"{number(inside, 4)} of test rows, at most {number(float(outside.max()), 4)}, of {outside.idxmax()}; {seeds}"
+            found = (
+                f"{number(inside, 4)} of test rows, at most {number(float(outside.max()), 4)}, of"
+                f" {outside.idxmax()}; {seeds}"
+            )
             text_ = f"{where}: mean APHD of test rows is above that of each set out of distribution"
             yield Claim(text_, bool(outside.max() < inside), found, ("id_larger",))
             if str(dataset) in IMAGES:
                 text_ = f"{where}: mean APHD of test rows is above {number(NEAR_1, 2)}"
-                yield Claim(text_, inside > NEAR_1, f"{number(inside, 4)}; {seeds}", ("close_to_1",))
+                yield Claim(
+                    text_, inside > NEAR_1, f"{number(inside, 4)}; {seeds}", ("close_to_1",)
+                )
 
 
 def labels(mean: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     """Whether shuffling changes the AUROC, a row for each set, and whether it makes it worse."""
     change = mean.tood_shuffled - mean.tood_given
-    found = ", ".join(f"{name} {number(row.tood_given, 2)} and {number(row.tood_shuffled, 2)}" for name, row in mean.iterrows())
+    found = ", ".join(
+        f"{name} {number(row.tood_given, 2)} and {number(row.tood_shuffled, 2)}"
+        for name, row in mean.iterrows()
+    )
     found = f"given and shuffled: {found}; {seeds}"
-    text_ = f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
+    text_ = (
+        f"{where}: AUROC with shuffled labels is within .05 of that with given ones on every set"
+    )
     yield Claim(text_, bool((change.abs() <= AS_GOOD).all()), found, of_size_labels.LABELS)
-    text_ = f"{where}: AUROC with shuffled labels is at most .05 below that with given ones on every set"
+    text_ = (
+        f"{where}: AUROC with shuffled labels is at most .05 below that with given ones on"
+        " every set"
+    )
     yield Claim(text_, bool((change >= -AS_GOOD).all()), found, AS_WELL)
 
 
-def _outperforms(mean: pd.DataFrame, others: Sequence[str], where: str, seeds: str) -> Iterator[Claim]:
+def _outperforms(
+    mean: pd.DataFrame, others: Sequence[str], where: str, seeds: str
+) -> Iterator[Claim]:
     best = mean[others].max(axis=1)
     ahead = (mean.tood_given - best).round(2)
-    found = ", ".join(f"{name} {number(mean.tood_given[name], 2)} against {number(best[name], 2)}" for name in mean.index)
+    found = ", ".join(
+        f"{name} {number(mean.tood_given[name], 2)} against {number(best[name], 2)}"
+        for name in mean.index
+    )
     found = f"{found}; {seeds}; TOOD scores sets of 100 rows, the others single rows"
     rivals = ", ".join(others)
-    text_ = f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other method ({rivals}) on every set"
+    text_ = (
+        f"{where}: mean AUROC of TOOD is, to two digits, at least that of each other method"
+        f" ({rivals}) on every set"
+    )
     yield Claim(text_, bool((ahead >= 0).all()), found, ("outperforms",))
-    text_ = f"{where}: mean AUROC of TOOD is at most .05 below that of the best other method ({rivals}) on every set"
-    yield Claim(text_, bool((ahead >= -AS_GOOD).all()), f"least {signed(float(ahead.min()), 2)}; {seeds}", ("comparable", "concluding"))
+    text_ = (
+        f"{where}: mean AUROC of TOOD is at most .05 below that of the best other method ({rivals})"
+        " on every set"
+    )
+    yield Claim(
+        text_,
+        bool((ahead >= -AS_GOOD).all()),
+        f"least {signed(float(ahead.min()), 2)}; {seeds}",
+        ("comparable", "concluding"),
+    )
 
 
 def by_a_large_margin(frame: pd.DataFrame) -> Iterator[Claim]:
-    """On newsgroups, by at least the smallest gap of the paper's table to outlier exposure, .072."""
-    mine = frame[frame.dataset.isin(of_text.GROUPS) & (frame.metric == "auroc")] if len(frame) else frame
+    """On newsgroups, by at least the smallest gap of the paper's table to outlier exposure,
+    .072.
+    """
+    mine = (
+        frame[frame.dataset.isin(of_text.GROUPS) & (frame.metric == "auroc")]
+        if len(frame)
+        else frame
+    )
     if not len(mine):
         return
     mean = mine.groupby(["dataset", "set", "method"]).value.mean().unstack("method")
     others = [name for name in ("msp", "oe") if name in mean]
     if "tood_given" in mean and others:
         ahead = (mean.tood_given - mean[others].max(axis=1)).dropna()
-        text_ = "newsgroups: AUROC of TOOD is above that of MSP and of outlier exposure by at least .07 on all pairs of groups"
-        found = f"by {signed(float(ahead.min()), 2)} to {signed(float(ahead.max()), 2)} on {len(ahead)} pairs; {mine.seed.nunique()} seeds"
+        text_ = (
+            "newsgroups: AUROC of TOOD is above that of MSP and of outlier exposure by at least .07"
+            " on all pairs of groups"
+        )
+        found = (
+            f"by {signed(float(ahead.min()), 2)} to {signed(float(ahead.max()), 2)} on {len(ahead)}"
+            f" pairs; {mine.seed.nunique()} seeds"
+        )
         yield Claim(text_, bool((ahead >= 0.07).all()), found, ("newsgroups",))

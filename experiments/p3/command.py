@@ -1,4 +1,6 @@
-"""What ``python -m`` does with a study that no run of ``kdg`` makes: measure seed by seed, print its claims, and keep them."""
+"""What ``python -m`` does with a study that no run of ``kdg`` makes: measure seed by seed, print
+its claims, and keep them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def asked(
     measure: Callable[[int], Iterable[Mapping[str, Any]]],
     claims: Callable[[pd.DataFrame], Iterable[Claim]],
 ) -> None:
-    """Measure, print the claims, and keep them where the command line says so; what cannot be had is said in a line.
+    """Measure, print the claims, and keep them where the command line says so; what cannot be had
+    is said in a line.
 
     Parameters
     ----------
@@ -31,4 +34,10 @@ def asked(
     parser = parser_that_keeps(about)
     parser.add_argument("--seeds", type=int, default=seeds, help="how many splits")
     given = parser.parse_args()
-    in_one_line(lambda: tell_claims(claims(pd.DataFrame(row for seed in range(given.seeds) for row in measure(seed))), given.keep, name))
+    in_one_line(
+        lambda: tell_claims(
+            claims(pd.DataFrame(row for seed in range(given.seeds) for row in measure(seed))),
+            given.keep,
+            name,
+        )
+    )

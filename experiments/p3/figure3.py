@@ -1,8 +1,8 @@
-"""Histograms of the average pairwise Hamming distance of images in and out of distribution, Figure 3, from finished runs of
-``experiment=paper/p3/mnist`` and ``…/cifar``.
+"""Histograms of the average pairwise Hamming distance of images in and out of distribution, Figure
+3, from finished runs of ``experiment=paper/p3/mnist`` and ``…/cifar``.
 
-``python -m experiments.p3.figure3 outputs --figures experiments/p3/pictures``; the distances are in the store of the runs, or the runs are
-done again.
+``python -m experiments.p3.figure3 outputs --figures experiments/p3/pictures``; the distances are in
+the store of the runs, or the runs are done again.
 """
 
 from __future__ import annotations
@@ -25,21 +25,45 @@ from experiments.common.settings import by_size
 from experiments.p3.images import STUDIES
 from experiments.p3.records import IN
 from kdgraph.errors import KdgError
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, LABEL_SIZE, NOTE_SIZE, VERMILLION, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import (
+    BLACK,
+    FULL_WIDTH,
+    GREY,
+    LABEL_SIZE,
+    NOTE_SIZE,
+    VERMILLION,
+    add_axes,
+    fitted,
+    new_figure,
+    styled,
+)
 from kdgraph.metrics import auroc
 
 PAPER = Path(__file__).parent
 """Its folder."""
 METHODS = {"tood_given": "given labels", "tood_shuffled": "shuffled labels"}
 SIZES = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test")
-"""May differ from the experiments': of runs with several sizes those with the most rows are drawn."""
+"""May differ from the experiments': of runs with several sizes those with the most rows are
+drawn.
+"""
 NEAREST = 1e-4
-"""Distances are told apart up to so far from 1: a row that shares one leaf of 100 trees with one other of 100 rows is as near."""
+"""Distances are told apart up to so far from 1: a row that shares one leaf of 100 trees with one
+other of 100 rows is as near.
+"""
 ON = ("test", "ood")
 _BINS = np.linspace(0.0, -np.log10(NEAREST), 61)
 _TICKS = {0.0: "0", 0.9: ".9", 0.99: ".99", 0.999: ".999"}
 _FILL = "#c8c8c8"
-_NAMES, _WIDTH, _NUMBER, _BETWEEN, _STRIP, _HEAD, _FOOT, _NOTE = 1.4, 2.25, 0.4, 0.12, 0.22, 0.34, 0.36, 0.2  # inches
+_NAMES, _WIDTH, _NUMBER, _BETWEEN, _STRIP, _HEAD, _FOOT, _NOTE = (
+    1.4,
+    2.25,
+    0.4,
+    0.12,
+    0.22,
+    0.34,
+    0.36,
+    0.2,
+)  # inches
 
 
 @dataclass(frozen=True)
@@ -48,7 +72,8 @@ class Distances:
 
     Attributes
     ----------
-    sets : name → Float[n], APHD of rows in sets, of all seeds; those of the test rows are called :data:`IN`.
+    sets : name → Float[n], APHD of rows in sets, of all seeds; those of the test rows are called
+    :data:`IN`.
     thresholds : below which a row is called out of distribution, one for each seed.
     auroc : name of a set out of distribution → mean over seeds.
     """
@@ -64,7 +89,11 @@ def distances(records: Sequence[Record], folder: Path) -> Distances:
     told: dict[str, list[float]] = {}
     for record in records:
         offset = record["learnt"]["detector"]["offset"]
-        said = {each.ood or IN: each.calibrated["ood_score"] for each in evaluation_of(record, folder).predictions if each.on in ON}
+        said = {
+            each.ood or IN: each.calibrated["ood_score"]
+            for each in evaluation_of(record, folder).predictions
+            if each.on in ON
+        }
         for name, score in said.items():
             found.setdefault(name, []).append(offset - np.asarray(score))
             told.setdefault(name, []).append(auroc(np.asarray(score), np.asarray(said[IN])))
@@ -81,7 +110,8 @@ class Block:
     Attributes
     ----------
     title, rows : its name, and how many rows trained.
-    sets : name → title of sets out of distribution, in the order of their strips; those that no run has are left out.
+    sets : name → title of sets out of distribution, in the order of their strips; those that no run
+    has are left out.
     by_labels : "given labels" → distances.
     """
 
@@ -93,11 +123,16 @@ class Block:
     @property
     def there(self) -> dict[str, str]:
         """Sets that some run has."""
-        return {name: title for name, title in self.sets.items() if any(name in of.sets for of in self.by_labels.values())}
+        return {
+            name: title
+            for name, title in self.sets.items()
+            if any(name in of.sets for of in self.by_labels.values())
+        }
 
 
 def figure_3(blocks: Sequence[Block], note: str) -> Figure:
-    """Draw the shares of rows at each distance, a strip for each set out of distribution over those of the test rows.
+    """Draw the shares of rows at each distance, a strip for each set out of distribution over those
+    of the test rows.
 
     Parameters
     ----------
@@ -107,16 +142,39 @@ def figure_3(blocks: Sequence[Block], note: str) -> Figure:
     height = sum(_HEAD + _STRIP * len(block.there) + _FOOT for block in blocks) + _NOTE
     with styled():
         figure, top = new_figure(FULL_WIDTH, height), height - _NOTE
-        figure.text(0.5, 1 - 0.5 * _NOTE / height, note, fontsize=NOTE_SIZE, color=GREY, ha="center", va="center")
+        figure.text(
+            0.5,
+            1 - 0.5 * _NOTE / height,
+            note,
+            fontsize=NOTE_SIZE,
+            color=GREY,
+            ha="center",
+            va="center",
+        )
         for block in blocks:
             names = list(block.there)
             bottom = top - _HEAD - _STRIP * len(names)
             for column, (labels, of) in enumerate(block.by_labels.items()):
                 left = _NAMES + column * (_WIDTH + _NUMBER + _BETWEEN)
-                axes = add_axes(figure, left, bottom, _WIDTH, _STRIP * len(names), label=f"{block.title}, {labels}")
+                axes = add_axes(
+                    figure,
+                    left,
+                    bottom,
+                    _WIDTH,
+                    _STRIP * len(names),
+                    label=f"{block.title}, {labels}",
+                )
                 _draw(axes, of, names)
                 axes.set_title(labels, fontsize=LABEL_SIZE + 0.5)
-                axes.text(1.03, 1.0, "AUROC", transform=axes.transAxes, fontsize=NOTE_SIZE, color=GREY, va="bottom")
+                axes.text(
+                    1.03,
+                    1.0,
+                    "AUROC",
+                    transform=axes.transAxes,
+                    fontsize=NOTE_SIZE,
+                    color=GREY,
+                    va="bottom",
+                )
                 if column == 0:
                     _names(axes, block, names)
             top = bottom - _FOOT
@@ -127,7 +185,14 @@ def _names(axes: Axes, block: Block, names: Sequence[str]) -> None:
     """The data set above, those that are set against it below, beside their strips."""
     figure = cast("Figure", axes.figure)
     where = {"transform": axes.transAxes, "ha": "right"}
-    axes.text(-0.03, 1 + 0.2 / len(names), f"{block.title},\n{block.rows:,} training rows", fontsize=LABEL_SIZE, va="bottom", **where)
+    axes.text(
+        -0.03,
+        1 + 0.2 / len(names),
+        f"{block.title},\n{block.rows:,} training rows",
+        fontsize=LABEL_SIZE,
+        va="bottom",
+        **where,
+    )
     for i, name in enumerate(names):
         text = fitted(figure, block.sets[name], LABEL_SIZE, _NAMES - 0.1)
         axes.text(-0.03, _middle(i, len(names)), text, fontsize=LABEL_SIZE, va="center", **where)
@@ -139,23 +204,47 @@ def _draw(axes: Axes, of: Distances, names: Sequence[str]) -> None:
         floor = float(len(names) - 1 - i)
         axes.stairs(floor + own, _BINS, baseline=floor, fill=True, color=_FILL, gid="test rows")
         if name in of.sets:
-            axes.stairs(floor + _shares(of.sets[name]), _BINS, baseline=floor, color=VERMILLION, linewidth=0.9, gid=name)
-            axes.text(1.03, _middle(i, len(names)), number(of.auroc[name], 2), transform=axes.transAxes, fontsize=LABEL_SIZE, va="center")
+            axes.stairs(
+                floor + _shares(of.sets[name]),
+                _BINS,
+                baseline=floor,
+                color=VERMILLION,
+                linewidth=0.9,
+                gid=name,
+            )
+            axes.text(
+                1.03,
+                _middle(i, len(names)),
+                number(of.auroc[name], 2),
+                transform=axes.transAxes,
+                fontsize=LABEL_SIZE,
+                va="center",
+            )
         axes.axhline(floor, color=GREY, linewidth=0.4)
     for threshold in of.thresholds:
-        axes.axvline(float(_place(np.array(threshold))), color=BLACK, linewidth=0.6, linestyle=(0, (1, 1.5)), gid="threshold")
+        axes.axvline(
+            float(_place(np.array(threshold))),
+            color=BLACK,
+            linewidth=0.6,
+            linestyle=(0, (1, 1.5)),
+            gid="threshold",
+        )
     axes.set(xlim=_BINS[[0, -1]], ylim=(0, len(names)), xlabel="APHD", yticks=[])
     axes.spines["left"].set_visible(False)
     axes.set_xticks(_place(np.array(list(_TICKS))), list(_TICKS.values()))
 
 
 def _place(distance: np.ndarray) -> np.ndarray:
-    """Where a distance is on the axis: near 1, where those of images are, as far from each other as their logarithms to 1."""
+    """Where a distance is on the axis: near 1, where those of images are, as far from each other as
+    their logarithms to 1.
+    """
     return -np.log10(np.maximum(1 - distance, NEAREST))
 
 
 def _shares(distance: np.ndarray) -> np.ndarray:
-    """Float[bins], the highest .9: what is compared is where they are, and rows that are all alike have one high bin."""
+    """Float[bins], the highest .9: what is compared is where they are, and rows that are all alike
+    have one high bin.
+    """
     count = np.histogram(np.clip(_place(distance), *_BINS[[0, -1]]), _BINS)[0]
     return 0.9 * count / count.max()
 
@@ -166,17 +255,35 @@ def _middle(i: int, n: int) -> float:
 
 
 def read_blocks(folder: Path) -> tuple[list[Block], list[Record]]:
-    """Of each data set that has runs below a folder, those with the most rows; and their records."""
+    """Of each data set that has runs below a folder, those with the most rows; and their
+    records.
+    """
     blocks, used = [], []
     for study in STUDIES:
-        records = [record for record in runs_of(study.experiment, folder, free=SIZES) if record["method"] in METHODS]
+        records = [
+            record
+            for record in runs_of(study.experiment, folder, free=SIZES)
+            if record["method"] in METHODS
+        ]
         for dataset, title in study.datasets.items():
             sizes = by_size(record for record in records if record["dataset"]["name"] == dataset)
             for of in list(sizes.values())[-1:]:
-                by_method = {labels: [r for r in of if r["method"] == method] for method, labels in METHODS.items()}
-                by_labels = {labels: distances(own, folder) for labels, own in by_method.items() if own}
+                by_method = {
+                    labels: [r for r in of if r["method"] == method]
+                    for method, labels in METHODS.items()
+                }
+                by_labels = {
+                    labels: distances(own, folder) for labels, own in by_method.items() if own
+                }
                 (other,) = (name for name in study.datasets.values() if name != title)
-                blocks.append(Block(title, of[0]["dataset"]["n_train"], {**study.sets, "the_other": other}, by_labels))
+                blocks.append(
+                    Block(
+                        title,
+                        of[0]["dataset"]["n_train"],
+                        {**study.sets, "the_other": other},
+                        by_labels,
+                    )
+                )
                 used += of
     return blocks, used
 
@@ -191,12 +298,17 @@ def draw(folder: Path, to: Path) -> list[Path]:
     """
     blocks, used = read_blocks(folder)
     if not blocks:
-        raise KdgError(f"no run of {' or '.join(study.experiment for study in STUDIES)} in {folder}; make them with kdg run experiment=…")
+        raise KdgError(
+            f"no run of {' or '.join(study.experiment for study in STUDIES)} in {folder}; make them"
+            " with kdg run experiment=…"
+        )
     size = used[0]["learnt"]["detector"]["set_size"]
-    seeds = counted((len(of.thresholds) for block in blocks for of in block.by_labels.values()), "seed")
+    seeds = counted(
+        (len(of.thresholds) for block in blocks for of in block.by_labels.values()), "seed"
+    )
     note = (
-        f"rows in sets of {size}, {seeds} pooled: test rows (filled), a set out of distribution (line), each in shares of its highest bin;"
-        " dotted: thresholds of the seeds"
+        f"rows in sets of {size}, {seeds} pooled: test rows (filled), a set out of distribution"
+        " (line), each in shares of its highest bin; dotted: thresholds of the seeds"
     )
     return save_picture(figure_3(blocks, note), to / "figure3", PAPER)
 

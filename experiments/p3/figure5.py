@@ -1,6 +1,8 @@
-"""AUROC of TOOD against images that FGSM moved, step by step, Figure 5, from finished runs of ``experiment=paper/p3/cifar_fgsm``.
+"""AUROC of TOOD against images that FGSM moved, step by step, Figure 5, from finished runs of
+``experiment=paper/p3/cifar_fgsm``.
 
-``python -m experiments.p3.figure5 outputs --figures experiments/p3/pictures``; ``experiments.p3.images`` prints the numbers.
+``python -m experiments.p3.figure5 outputs --figures experiments/p3/pictures``;
+``experiments.p3.images`` prints the numbers.
 """
 
 from __future__ import annotations
@@ -40,36 +42,65 @@ ROLES = {
 
 
 def aurocs(records: Sequence[Record]) -> pd.DataFrame:
-    """A row for each AUROC of TOOD: data set in distribution, set out of it, labels, seed, step of 255 and value."""
-    return pd.DataFrame([row for record in records if record["detector"] == "tood" for row in _rows(record)])
+    """A row for each AUROC of TOOD: data set in distribution, set out of it, labels, seed, step of
+    255 and value.
+    """
+    return pd.DataFrame(
+        [row for record in records if record["detector"] == "tood" for row in _rows(record)]
+    )
 
 
 def _rows(record: Record) -> Iterator[dict[str, Any]]:
-    known = {"dataset": record["dataset"]["name"], "labels": record["config"]["detector"]["labels"], "seed": record["seed"]}
+    known = {
+        "dataset": record["dataset"]["name"],
+        "labels": record["config"]["detector"]["labels"],
+        "seed": record["seed"],
+    }
     for entry in record["metrics"]:
-        if entry["of"] == DETECTED and entry["metric"] == "auroc" and "epsilon" in (entry.get("params") or {}):
+        if (
+            entry["of"] == DETECTED
+            and entry["metric"] == "auroc"
+            and "epsilon" in (entry.get("params") or {})
+        ):
             level = round(BRIGHTEST * entry["params"]["epsilon"])
-            yield {**known, "set": entry["ood"].rpartition("/")[2], "level": level, "value": entry["value"]}
+            yield {
+                **known,
+                "set": entry["ood"].rpartition("/")[2],
+                "level": level,
+                "value": entry["value"],
+            }
 
 
 def figure_5(frame: pd.DataFrame) -> Figure:
-    """A panel for each CIFAR in distribution, a curve for each set out of distribution and for given and shuffled labels."""
+    """A panel for each CIFAR in distribution, a curve for each set out of distribution and for
+    given and shuffled labels.
+    """
     panels = {}
     for dataset, of in frame.groupby("dataset"):
         curves = {}
         for (name, labels), one in of.groupby(["set", "labels"], sort=False):
             wide = one.pivot(index="seed", columns="level", values="value").dropna()
             role = ROLES["svhn" if name == "svhn" else "other", str(labels)]
-            curves[f"{TITLES[str(name)]}, {labels}"] = Curve(np.array(wide.columns, dtype=float), wide.to_numpy(float), role)
+            curves[f"{TITLES[str(name)]}, {labels}"] = Curve(
+                np.array(wide.columns, dtype=float), wide.to_numpy(float), role
+            )
         ticks = sorted(of.level.unique().astype(float))
-        panels[f"{TITLES[str(dataset)]} in distribution"] = Panel(curves, f"step of FGSM, of {BRIGHTEST}", ylim=(0.4, 1.02), ticks=ticks)
+        panels[f"{TITLES[str(dataset)]} in distribution"] = Panel(
+            curves, f"step of FGSM, of {BRIGHTEST}", ylim=(0.4, 1.02), ticks=ticks
+        )
     seeds = counted([frame.seed.nunique()], "seed")
     note = "AUROC of rows in sets of 100, labels given or shuffled; 0: images as they are; "
-    return side_by_side(panels, ylabel="AUROC", note=note + (seeds if seeds == "1 seed" else f"bands: 5 to 95 % of {seeds}"), columns=2)
+    return side_by_side(
+        panels,
+        ylabel="AUROC",
+        note=note + (seeds if seeds == "1 seed" else f"bands: 5 to 95 % of {seeds}"),
+        columns=2,
+    )
 
 
 def draw(folder: Path, to: Path) -> list[Path]:
-    """Write the picture of those runs below a folder that have the most rows, to figure5.svg and .pdf in another.
+    """Write the picture of those runs below a folder that have the most rows, to figure5.svg and
+    .pdf in another.
 
     Raises
     ------
@@ -78,7 +109,9 @@ def draw(folder: Path, to: Path) -> list[Path]:
     """
     sizes = by_size(runs_of(EXPERIMENT, folder, free=FREE))
     if not sizes:
-        raise KdgError(f"no run of {EXPERIMENT} in {folder}; make them with kdg run experiment={EXPERIMENT}")
+        raise KdgError(
+            f"no run of {EXPERIMENT} in {folder}; make them with kdg run experiment={EXPERIMENT}"
+        )
     return save_picture(figure_5(aurocs(list(sizes.values())[-1])), to / "figure5", PAPER)
 
 

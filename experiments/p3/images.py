@@ -1,5 +1,5 @@
-"""Images against other images and noise, beside Tables 3 to 5 and Appendix E: what ``experiment=paper/p3/mnist``, ``…/cifar`` and
-``…/cifar_fgsm`` print.
+"""Images against other images and noise, beside Tables 3 to 5 and Appendix E: what
+``experiment=paper/p3/mnist``, ``…/cifar`` and ``…/cifar_fgsm`` print.
 
 ``python -m experiments.p3.images outputs`` prints them all again, from any subset of their runs.
 """
@@ -24,7 +24,10 @@ _APPENDIX = "Appendix E, table "
 MNIST = Study(
     experiment="paper/p3/mnist",
     title="Tables 3, 4 and Appendix E",
-    note="The paper trains with 60,000 rows, the autoencoder too; sets may be subsets with another split (see the record).",
+    note=(
+        "The paper trains with 60,000 rows, the autoencoder too; sets may be subsets with another"
+        " split (see the record)."
+    ),
     datasets={"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST"},
     sets={
         "medmnist": "MedMNIST",
@@ -56,10 +59,13 @@ MNIST = Study(
 CIFAR = Study(
     experiment="paper/p3/cifar",
     title="Table 5 and Appendix E",
-    note="The paper has 50,000 training rows. Fewer, for the autoencoder, the trees and LeNet-5, make networks that are far weaker than "
-    "those of its table; sets may be subsets with another split (see the record). The autoencoder sees no test image, where the "
-    "paper's is trained on those of every set, out of distribution too. The paper's AUPR of other methods is of five rows in distribution "
-    "for each that is out of it.",
+    note=(
+        "The paper has 50,000 training rows. Fewer, for the autoencoder, the trees and LeNet-5,"
+        " make networks that are far weaker than those of its table; sets may be subsets with"
+        " another split (see the record). The autoencoder sees no test image, where the paper's is"
+        " trained on those of every set, out of distribution too. The paper's AUPR of other methods"
+        " is of five rows in distribution for each that is out of it."
+    ),
     datasets={"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"},
     sets={
         "mean of all": "the mean of its six sets",
@@ -81,44 +87,79 @@ CIFAR = Study(
         "TOOD, published": ("TOOD", ["Table 5", f"{_APPENDIX}6", f"{_APPENDIX}7"]),
         "TOOD, published again": ("TOOD", [f"{_APPENDIX}8", f"{_APPENDIX}9"]),
         **{
-            f"{method}, published": (method, ["Table 5"]) for method in ("MSP", "ODIN", "Mahalanobis", "energy", "OE", "energy fine-tuning")
+            f"{method}, published": (method, ["Table 5"])
+            for method in ("MSP", "ODIN", "Mahalanobis", "energy", "OE", "energy fine-tuning")
         },
     },
 )
 STUDIES = (MNIST, CIFAR)
-FREE = ("dataset.n_train", "dataset.n_calibration", "dataset.n_test", "parent.max_epochs", "parent.encoder.max_epochs")
+FREE = (
+    "dataset.n_train",
+    "dataset.n_calibration",
+    "dataset.n_test",
+    "parent.max_epochs",
+    "parent.encoder.max_epochs",
+)
 """What smaller runs may have otherwise; numbers of rows have tables of their own, epochs lines."""
 
 
 def beside(records: Sequence[Record]) -> str:
-    """Three tables for each data set of each study among the records of a sweep, published and found; markdown."""
+    """Three tables for each data set of each study among the records of a sweep, published and
+    found; markdown.
+    """
     moved = [record for record in records if _epsilons(record)]
     frame = measured([record for record in records if record not in moved])
-    parts = [part for study in STUDIES for part in tables(study, frame)] + [fgsm(rows, of) for rows, of in by_size(moved).items()]
+    parts = [part for study in STUDIES for part in tables(study, frame)] + [
+        fgsm(rows, of) for rows, of in by_size(moved).items()
+    ]
     return "\n\n".join(parts) if parts else "no run of images is there"
 
 
 def fgsm(rows: str, records: Sequence[Record]) -> str:
-    """AUROC against images that are moved against a network, a column for each step: Figure 5, which prints no number."""
-    named = [(CIFAR.datasets.get(r["dataset"]["name"], r["dataset"]["name"]), CIFAR.methods.get(r["method"], r["method"])) for r in records]
+    """AUROC against images that are moved against a network, a column for each step: Figure 5,
+    which prints no number.
+    """
+    named = [
+        (
+            CIFAR.datasets.get(r["dataset"]["name"], r["dataset"]["name"]),
+            CIFAR.methods.get(r["method"], r["method"]),
+        )
+        for r in records
+    ]
     found = [
-        {"title": f"{dataset} against {entry['ood']}: {', '.join(filter(None, [method, setting]))}", "seed": record["seed"]}
+        {
+            "title": (
+                f"{dataset} against {entry['ood']}: {', '.join(filter(None, [method, setting]))}"
+            ),
+            "seed": record["seed"],
+        }
         | {"value": entry["value"], "level": round(BRIGHTEST * entry["params"]["epsilon"])}
-        for record, (dataset, method), setting in zip(records, named, apart(records, named), strict=True)
+        for record, (dataset, method), setting in zip(
+            records, named, apart(records, named), strict=True
+        )
         for entry in _epsilons(record)
     ]
     frame = pd.DataFrame(found)
     levels = sorted(frame.level.unique())
     lines = head(["AUROC against", *(f"ε = {level}/{BRIGHTEST}" for level in levels)])
     for title, of in frame.groupby("title", sort=False):
-        lines.append(line([str(title), *(spread(of[of.level == level].value, 100, 1) for level in levels)]))
-    title = f"## TOOD, Figure 5: images out of distribution, moved against a network of the same training rows: {rows}"
+        lines.append(
+            line([str(title), *(spread(of[of.level == level].value, 100, 1) for level in levels)])
+        )
+    title = (
+        "## TOOD, Figure 5: images out of distribution, moved against a network of the same"
+        f" training rows: {rows}"
+    )
     return f"{title}, {counted([frame.seed.nunique()], 'seed')}\n\n" + "\n".join(lines)
 
 
 def _epsilons(record: Record) -> list[Mapping[str, Any]]:
     """Its AUROC against images that are moved, if there are any."""
-    return [e for e in record["metrics"] if e["of"] == DETECTED and e["metric"] == "auroc" and "epsilon" in (e.get("params") or {})]
+    return [
+        e
+        for e in record["metrics"]
+        if e["of"] == DETECTED and e["metric"] == "auroc" and "epsilon" in (e.get("params") or {})
+    ]
 
 
 def read(folder: Path) -> list[Record]:

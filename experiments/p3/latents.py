@@ -1,7 +1,9 @@
-"""TOOD on what an autoencoder makes of images against TOOD on their pixels, and the time that it takes with the autoencoder.
+"""TOOD on what an autoencoder makes of images against TOOD on their pixels, and the time that it
+takes with the autoencoder.
 
-``python -m experiments.p3.latents --keep outputs`` trains both on 2,000 images of MNIST and of Fashion-MNIST, and LeNet-5 beside them, and
-prints what the paper says of it. Sets out of distribution are those of ``experiment=paper/p3/mnist``.
+``python -m experiments.p3.latents --keep outputs`` trains both on 2,000 images of MNIST and of
+Fashion-MNIST, and LeNet-5 beside them, and prints what the paper says of it. Sets out of
+distribution are those of ``experiment=paper/p3/mnist``.
 """
 
 from __future__ import annotations
@@ -33,17 +35,34 @@ SHARE = 1000 / 2500
 
 
 def configs(dataset: str, *more: str) -> dict[str, Any]:
-    """The composed configs of TOOD with given and shuffled labels and of the MSP of LeNet-5, on one data set."""
-    words = ["experiment=paper/p3/mnist", f"dataset=choice({dataset})", "seed=choice(0)", *SIZES, *more]
+    """The composed configs of TOOD with given and shuffled labels and of the MSP of LeNet-5, on one
+    data set.
+    """
+    words = [
+        "experiment=paper/p3/mnist",
+        f"dataset=choice({dataset})",
+        "seed=choice(0)",
+        *SIZES,
+        *more,
+    ]
     methods = {"given": "tood_given", "shuffled": "tood_shuffled", "network": "msp"}
-    return {name: plan([*words, f"method=choice(paper/p3/mnist/{method})"]).jobs[0].config for name, method in methods.items()}
+    return {
+        name: plan([*words, f"method=choice(paper/p3/mnist/{method})"]).jobs[0].config
+        for name, method in methods.items()
+    }
 
 
 def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each AUROC and time: columns ``dataset, seed, setting, labels, set, metric, value``; ``of`` as :func:`configs` gives it."""
+    """A row for each AUROC and time: columns ``dataset, seed, setting, labels, set, metric,
+    value``; ``of`` as :func:`configs` gives it.
+    """
     splits = stages.split(of["given"].dataset, seed)
     sets = {each.name: each.X for each in stages.ood_sets(of["given"].ood, splits, seed)}
-    rows, parents, known = [splits.test.X, *sets.values()], {}, {"dataset": title, "seed": seed, "set": ""}
+    rows, parents, known = (
+        [splits.test.X, *sets.values()],
+        {},
+        {"dataset": title, "seed": seed, "set": ""},
+    )
 
     def of_method(name: str) -> Model:
         parents[name] = stages.fit(of[name].parent, splits.train, seed=seed, n_jobs=1)
@@ -66,12 +85,22 @@ def measure(title: str, of: Mapping[str, Any], seed: int) -> Iterator[dict[str, 
         trees = ExtraTreesClassifier(100, random_state=seed)
         pixels = TreeHamming(trees, labels=labels, random_state=seed)  # pyright: ignore[reportArgumentType]
         pixels.fit(_flat(splits.train.X), splits.train.y, X_calibration=_flat(splits.calibration.X))
-        for setting, detector, seen in (("latents", latents, np.asarray), ("pixels", pixels, _flat)):
+        for setting, detector, seen in (
+            ("latents", latents, np.asarray),
+            ("pixels", pixels, _flat),
+        ):
             rng = np.random.default_rng(seed)
             inside = detector.ood_score_of_sets(seen(splits.test.X), rng)
             for name, X in sets.items():
                 value = auroc(detector.ood_score_of_sets(seen(X), rng), inside)
-                yield {**known, "setting": setting, "labels": labels, "set": name, "metric": "auroc", "value": value}
+                yield {
+                    **known,
+                    "setting": setting,
+                    "labels": labels,
+                    "set": name,
+                    "metric": "auroc",
+                    "value": value,
+                }
 
 
 def _after(config: Any, parent: Any, splits: Splits, seed: int) -> Model:
@@ -83,23 +112,42 @@ def _flat(images: np.ndarray) -> np.ndarray:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """That latents are better than pixels, and that TOOD is faster than a network with its autoencoder, too."""
+    """That latents are better than pixels, and that TOOD is faster than a network with its
+    autoencoder, too.
+    """
     scores = frame[frame.metric == "auroc"]
     for (dataset, labels), of in scores.groupby(["dataset", "labels"], sort=False):
         by_set = of.groupby(["set", "setting"]).value.mean().unstack("setting")
         means = of.groupby(["seed", "setting"]).value.mean().unstack("setting")
-        told = ", ".join(f"{name} {number(row.pixels, 2)} and {number(row.latents, 2)}" for name, row in by_set.iterrows())
-        text = f"{dataset}, 2,000 training images, {labels} labels: AUROC of TOOD on pixels, mean over sets, is below that on latents"
+        told = ", ".join(
+            f"{name} {number(row.pixels, 2)} and {number(row.latents, 2)}"
+            for name, row in by_set.iterrows()
+        )
+        text = (
+            f"{dataset}, 2,000 training images, {labels} labels: AUROC of TOOD on pixels, mean over"
+            " sets, is below that on latents"
+        )
         for claim in below(text, means.pixels, means.latents, ("latents_help",), share=SHARE):
-            yield Claim(claim.text, claim.holds, f"{claim.found}; pixels and latents: {told}", claim.of)
-    text = "2,000 images: TOOD with 30 epochs of its autoencoder takes fewer seconds of one core to train and to score than LeNet-5"
+            yield Claim(
+                claim.text, claim.holds, f"{claim.found}; pixels and latents: {told}", claim.of
+            )
+    text = (
+        "2,000 images: TOOD with 30 epochs of its autoencoder takes fewer seconds of one core to"
+        " train and to score than LeNet-5"
+    )
     yield from faster(frame[frame.metric == "seconds"], f"{text} of up to 20 epochs and its MSP")
 
 
 def main() -> None:
     """Print the claims, and keep them."""
     planned = {title: configs(name) for name, title in DATASETS.items()}
-    asked(__doc__, "p3_latents", 3, lambda seed: (row for title, of in planned.items() for row in measure(title, of, seed)), claims)
+    asked(
+        __doc__,
+        "p3_latents",
+        3,
+        lambda seed: (row for title, of in planned.items() for row in measure(title, of, seed)),
+        claims,
+    )
 
 
 if __name__ == "__main__":

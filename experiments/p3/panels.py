@@ -1,4 +1,6 @@
-"""Panels of curves with bands, side by side, each curve named at its end: what the figures of this study are made of."""
+"""Panels of curves with bands, side by side, each curve named at its end: what the figures of this
+study are made of.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ from kdgraph.figures.style import (
     text_size,
 )
 
-_LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = 0.48, 0.3, 0.38, 1.75, 0.36, 0.24  # inches; between rows of panels, beside their labels
+_LEFT, _BETWEEN, _BOTTOM, _HEIGHT, _TOP, _ROW = (
+    0.48,
+    0.3,
+    0.38,
+    1.75,
+    0.36,
+    0.24,
+)  # inches; between rows of panels, beside their labels
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,11 @@ class Panel:
     ticks: list[float] = field(default_factory=list)
 
 
-def side_by_side(panels: Mapping[str, Panel], *, ylabel: str, note: str, columns: int = 3) -> Figure:
-    """Draw panels by title, as wide as a page, so many in a row; ``note`` says what lines and bands are of.
+def side_by_side(
+    panels: Mapping[str, Panel], *, ylabel: str, note: str, columns: int = 3
+) -> Figure:
+    """Draw panels by title, as wide as a page, so many in a row; ``note`` says what lines and bands
+    are of.
 
     Raises
     ------
@@ -100,7 +112,15 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.plot(curve.x, curve.y.mean(axis=0), label=name, zorder=3, **style)
         if len(curve.y) > 1:
             low, high = np.quantile(curve.y, [0.05, 0.95], axis=0)
-            axes.fill_between(curve.x, low, high, color=curve.role.color, alpha=0.18, linewidth=0, gid=f"band {name}")
+            axes.fill_between(
+                curve.x,
+                low,
+                high,
+                color=curve.role.color,
+                alpha=0.18,
+                linewidth=0,
+                gid=f"band {name}",
+            )
     ends = [curve.x[[0, -1]] for curve in panel.curves.values()]
     axes.set_xlim(min(end[0] for end in ends), max(end[1] for end in ends))
     if panel.log:
@@ -114,7 +134,12 @@ def _draw(axes: Axes, panel: Panel) -> None:
     if panel.ylim is not None:
         axes.set_ylim(*panel.ylim)
     named = {name: curve for name, curve in panel.curves.items() if name}
-    label_ends(axes, list(named), [float(curve.y.mean(axis=0)[-1]) for curve in named.values()], [c.role.color for c in named.values()])
+    label_ends(
+        axes,
+        list(named),
+        [float(curve.y.mean(axis=0)[-1]) for curve in named.values()],
+        [c.role.color for c in named.values()],
+    )
 
 
 def _check(panels: Mapping[str, Panel]) -> None:
@@ -122,7 +147,12 @@ def _check(panels: Mapping[str, Panel]) -> None:
         raise ValueError("side_by_side needs at least one panel")
     for title, panel in panels.items():
         for name, curve in panel.curves.items():
-            if np.ndim(curve.y) != 2 or np.shape(curve.y)[1:] != np.shape(curve.x) or not len(curve.y):
+            if (
+                np.ndim(curve.y) != 2
+                or np.shape(curve.y)[1:] != np.shape(curve.x)
+                or not len(curve.y)
+            ):
                 raise ValueError(
-                    f"{name!r} of {title!r} must have a row of {len(curve.x)} numbers for each repetition, got {np.shape(curve.y)}"
+                    f"{name!r} of {title!r} must have a row of {len(curve.x)} numbers for each"
+                    f" repetition, got {np.shape(curve.y)}"
                 )

@@ -1,4 +1,6 @@
-"""Numbers of finished runs as a table: what was measured, on which rows, and the average pairwise Hamming distance behind a mean score."""
+"""Numbers of finished runs as a table: what was measured, on which rows, and the average pairwise
+Hamming distance behind a mean score.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +15,37 @@ from experiments.common.runs import Record
 IN = "in distribution"
 """What the set of test rows is called."""
 APHD = "aphd"
-"""What is added for each mean score of TOOD: the mean over rows of their APHD, which the score is the threshold less."""
+"""What is added for each mean score of TOOD: the mean over rows of their APHD, which the score is
+the threshold less.
+"""
 DETECTED = "calibrated"
 """Whose numbers these are in a record: those of the whole method, not of its parent alone."""
 
 
 def table_of(records: Iterable[Record], keys: Sequence[str] = ()) -> pd.DataFrame:
-    """One row for each number of the detector: dataset, method, seed, the keys of the config ("dataset.n_dims"), set, metric, value."""
+    """One row for each number of the detector: dataset, method, seed, the keys of the config
+    ("dataset.n_dims"), set, metric, value.
+    """
     return pd.DataFrame(row for record in records for row in _rows(record, keys))
 
 
 def _rows(record: Record, keys: Sequence[str]) -> Iterable[dict[str, Any]]:
-    known = {"dataset": record["dataset"]["name"], "method": record["method"], "seed": record["seed"]}
+    known = {
+        "dataset": record["dataset"]["name"],
+        "method": record["method"],
+        "seed": record["seed"],
+    }
     known |= {key.rpartition(".")[2]: _value(record["config"], key) for key in keys}
     offset = (record.get("learnt") or {}).get("detector", {}).get("offset", np.nan)
     for entry in record["metrics"]:
         if entry["of"] != DETECTED or entry["value"] is None:
             continue
-        found = {**known, "set": entry["ood"] or IN, "metric": entry["metric"], "value": entry["value"]}
+        found = {
+            **known,
+            "set": entry["ood"] or IN,
+            "metric": entry["metric"],
+            "value": entry["value"],
+        }
         yield found
         if entry["metric"] == "mean_ood_score" and "n_of" in entry:
             yield {**found, "metric": APHD, "value": offset - entry["value"]}
@@ -43,7 +58,9 @@ def _value(config: Any, key: str) -> Any:
 
 
 def by_seed(frame: pd.DataFrame, metric: str, at: str, **where: Any) -> tuple[list, np.ndarray]:
-    """Values of the column ``at``, v of them, and Float[s, v] of a metric, a row for each seed that has all of them."""
+    """Values of the column ``at``, v of them, and Float[s, v] of a metric, a row for each seed that
+    has all of them.
+    """
     chosen = frame[frame.metric == metric]
     for column, value in where.items():
         chosen = chosen[chosen[column] == value]

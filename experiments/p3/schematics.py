@@ -1,6 +1,8 @@
-"""Figures 1 and 2: four samples between two splits, the trees that are grown of them, and APHD of test samples among their leaves.
+"""Figures 1 and 2: four samples between two splits, the trees that are grown of them, and APHD of
+test samples among their leaves.
 
-``python -m experiments.p3.schematics --figures experiments/p3/pictures`` grows the trees and computes every number that it draws.
+``python -m experiments.p3.schematics --figures experiments/p3/pictures`` grows the trees and
+computes every number that it draws.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ from kdgraph.geometry import partition_of
 PAPER = Path(__file__).parent
 """Its folder."""
 SAMPLES = np.array([[0.25, 0.25], [0.25, 0.75], [0.75, 0.75], [0.75, 0.25]])
-"""Lower left, upper left, upper right, lower right: the first to the fourth sample of Section 3.1, each of a class of its own."""
+"""Lower left, upper left, upper right, lower right: the first to the fourth sample of Section 3.1,
+each of a class of its own.
+"""
 LIKE_TRAINING = np.array([[0.16, 0.34], [0.33, 0.83], [0.66, 0.64], [0.86, 0.18]])
 FROM_ELSEWHERE = np.array([[0.62, 0.88], [0.71, 0.68], [0.83, 0.84], [0.9, 0.62]])
 THRESHOLD = 0.5
@@ -48,20 +52,34 @@ THRESHOLD = 0.5
 SEED = 0
 """Of the forest: the first whose trees begin with different features, as in Figure 1."""
 _SAID = ("x₁", "x₂")
-_ROLES = (Role(BLUE), Role(VERMILLION, marker="^"), Role(GREEN, marker="D"), Role(ORANGE, marker="s"))
+_ROLES = (
+    Role(BLUE),
+    Role(VERMILLION, marker="^"),
+    Role(GREEN, marker="D"),
+    Role(ORANGE, marker="s"),
+)
 _SIDE, _HEIGHT = 1.5, 2.05  # inches: of a square, of the figures
 
 
 def grown() -> RandomForestClassifier:
-    """Two trees that tell the four samples apart: one begins with the vertical line, the other with the horizontal one."""
-    return RandomForestClassifier(2, max_features=1, bootstrap=False, random_state=SEED).fit(SAMPLES, np.arange(len(SAMPLES)))
+    """Two trees that tell the four samples apart: one begins with the vertical line, the other with
+    the horizontal one.
+    """
+    return RandomForestClassifier(2, max_features=1, bootstrap=False, random_state=SEED).fit(
+        SAMPLES, np.arange(len(SAMPLES))
+    )
 
 
 def leaves(forest: RandomForestClassifier, X: np.ndarray) -> np.ndarray:
-    """Int[n, 2] from 1: the leaf of each row in each tree, counted from the left, where the answer to every question is yes."""
+    """Int[n, 2] from 1: the leaf of each row in each tree, counted from the left, where the answer
+    to every question is yes.
+    """
     ends = [np.flatnonzero(tree.tree_.children_left < 0) for tree in forest.estimators_]
     codes = partition_of(forest).encode(X)
-    return np.stack([len(end) - np.searchsorted(end, code) for end, code in zip(ends, codes.T, strict=True)], axis=1)
+    return np.stack(
+        [len(end) - np.searchsorted(end, code) for end, code in zip(ends, codes.T, strict=True)],
+        axis=1,
+    )
 
 
 def figure_1() -> Figure:
@@ -81,9 +99,14 @@ def figure_1() -> Figure:
 
 
 def figure_2() -> Figure:
-    """Test samples like the training samples, and others that crowd, among the same splits; and their APHD."""
+    """Test samples like the training samples, and others that crowd, among the same splits; and
+    their APHD.
+    """
     forest = grown()
-    sets = {"in distribution": (LIKE_TRAINING, BLUE, "o"), "out of distribution": (FROM_ELSEWHERE, VERMILLION, "^")}
+    sets = {
+        "in distribution": (LIKE_TRAINING, BLUE, "o"),
+        "out of distribution": (FROM_ELSEWHERE, VERMILLION, "^"),
+    }
     with styled():
         figure = new_figure(FULL_WIDTH, _HEIGHT)
         scale = add_axes(figure, 4.75, 0.32, 2.1, _SIDE)
@@ -94,9 +117,23 @@ def figure_2() -> Figure:
             square.set_title(name, fontsize=LABEL_SIZE + 0.5)
             found = aphd(leaves(forest, X))
             scale.plot(
-                found, 2 - i + np.linspace(0.24, -0.24, len(found)), color=color, marker=marker, markersize=4, linestyle="", clip_on=False
+                found,
+                2 - i + np.linspace(0.24, -0.24, len(found)),
+                color=color,
+                marker=marker,
+                markersize=4,
+                linestyle="",
+                clip_on=False,
             )
-            scale.text(0.06 + 0.88 * (i == 0), 2 - i, name, ha="right" if i == 0 else "left", va="center", fontsize=LABEL_SIZE, color=color)
+            scale.text(
+                0.06 + 0.88 * (i == 0),
+                2 - i,
+                name,
+                ha="right" if i == 0 else "left",
+                va="center",
+                fontsize=LABEL_SIZE,
+                color=color,
+            )
         scale.axvline(THRESHOLD, color=BLACK, linewidth=0.8, linestyle=(0, (1, 1.5)))
         scale.set(xlim=(0, 1), ylim=(0.5, 2.5), yticks=[], xlabel="APHD of each test sample")
         scale.set_title("dotted: a threshold", fontsize=NOTE_SIZE, color=GREY)
@@ -106,12 +143,22 @@ def figure_2() -> Figure:
 
 def _regions(axes: Axes) -> None:
     """The unit square, cut by both lines."""
-    axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], xlabel=_SAID[0], ylabel=_SAID[1], facecolor=ID_SHADE)
+    axes.set(
+        xlim=(0, 1),
+        ylim=(0, 1),
+        xticks=[0, 0.5, 1],
+        yticks=[0, 0.5, 1],
+        xlabel=_SAID[0],
+        ylabel=_SAID[1],
+        facecolor=ID_SHADE,
+    )
     for cut in (axes.axvline, axes.axhline):
         cut(0.5, color=GREY, linewidth=1.0)
 
 
-def _tree(axes: Axes, tree: DecisionTreeClassifier, forest: RandomForestClassifier, which: int) -> None:
+def _tree(
+    axes: Axes, tree: DecisionTreeClassifier, forest: RandomForestClassifier, which: int
+) -> None:
     """Questions, answers and leaves, with the sample that reaches each leaf below it."""
     word: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": NOTE_SIZE}
     for (x, y), (parent_x, parent_y), text, answer in _nodes(tree):
@@ -120,10 +167,30 @@ def _tree(axes: Axes, tree: DecisionTreeClassifier, forest: RandomForestClassifi
             box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
             axes.text((parent_x + x) / 2, (parent_y + y) / 2, answer, color=GREY, bbox=box, **word)
         if text:
-            axes.text(x, y, text, bbox={"boxstyle": "round,pad=0.25", "facecolor": ID_SHADE, "edgecolor": GREY, "linewidth": 0.6}, **word)
+            axes.text(
+                x,
+                y,
+                text,
+                bbox={
+                    "boxstyle": "round,pad=0.25",
+                    "facecolor": ID_SHADE,
+                    "edgecolor": GREY,
+                    "linewidth": 0.6,
+                },
+                **word,
+            )
     for leaf, role in zip(leaves(forest, SAMPLES)[:, which], _ROLES, strict=True):
         axes.text(
-            leaf - 1, 0, f"{leaf}", bbox={"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": BLACK, "linewidth": 0.6}, **word
+            leaf - 1,
+            0,
+            f"{leaf}",
+            bbox={
+                "boxstyle": "circle,pad=0.25",
+                "facecolor": "white",
+                "edgecolor": BLACK,
+                "linewidth": 0.6,
+            },
+            **word,
         )
         axes.plot(leaf - 1, -0.45, color=role.color, marker=role.marker, markersize=6, linestyle="")
     axes.set(xlim=(-0.4, 3.4), ylim=(-0.6, 2.3))
@@ -139,9 +206,16 @@ def _nodes(tree: DecisionTreeClassifier) -> Iterator[Node]:
     """From the root down: the answer yes, above the threshold, leads to the left."""
     inside = tree.tree_
 
-    def below(node: int, x: float, y: float, parent: tuple[float, float], answer: str) -> Iterator[Node]:
+    def below(
+        node: int, x: float, y: float, parent: tuple[float, float], answer: str
+    ) -> Iterator[Node]:
         is_leaf = inside.children_left[node] < 0
-        yield (x, y), parent, "" if is_leaf else f"{_SAID[inside.feature[node]]} > {inside.threshold[node]:g}", answer
+        yield (
+            (x, y),
+            parent,
+            "" if is_leaf else f"{_SAID[inside.feature[node]]} > {inside.threshold[node]:g}",
+            answer,
+        )
         if not is_leaf:
             yield from below(inside.children_right[node], x - y / 2, y - 1, (x, y), "yes")
             yield from below(inside.children_left[node], x + y / 2, y - 1, (x, y), "no")
@@ -163,8 +237,12 @@ def _embedding(axes: Axes, found: np.ndarray) -> None:
 
 def main() -> None:
     """Draw both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
+    )
     given = parser.parse_args()
     for name, draw in (("figure1", figure_1), ("figure2", figure_2)):
         for path in save_picture(draw(), given.figures / name, PAPER):

@@ -13,7 +13,9 @@ from experiments.common.splits import half_width
 
 
 def in_turn(works: Mapping[str, Callable[[], object]], seed: int) -> dict[str, float]:
-    """Seconds of processor time of each, in which the work of other programs does not count; an odd seed turns the order round."""
+    """Seconds of processor time of each, in which the work of other programs does not count; an odd
+    seed turns the order round.
+    """
     found = {}
     for name in sorted(works, reverse=bool(seed % 2)):
         _, found[name] = spent(works[name])
@@ -36,6 +38,12 @@ def faster(seconds: pd.DataFrame, text: str) -> Iterator[Claim]:
             held.append(bool(difference.mean() + half_width(difference, 0) < 0))
             found.append(f"{dataset} {each.tood.mean():.2g} against {each.network.mean():.2g}")
     if held:
-        rule = "on more than half of the data sets, with the 95 % interval of the difference over seeds below 0"
-        told = f"on {sum(held)} of {len(held)}: {', '.join(found)}; {counted([seconds.seed.nunique()], 'seed')}"
+        rule = (
+            "on more than half of the data sets, with the 95 % interval of the difference over"
+            " seeds below 0"
+        )
+        told = (
+            f"on {sum(held)} of {len(held)}: {', '.join(found)};"
+            f" {counted([seconds.seed.nunique()], 'seed')}"
+        )
         yield Claim(f"{text} {rule}", 2 * sum(held) > len(held), told, ("faster",))

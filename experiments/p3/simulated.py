@@ -1,6 +1,8 @@
-"""Circles against lines and squares among noise dimensions, Figures 6 and 7: what ``kdg run experiment=paper/p3/simulated`` prints.
+"""Circles against lines and squares among noise dimensions, Figures 6 and 7: what ``kdg run
+experiment=paper/p3/simulated`` prints.
 
-``python -m experiments.p3.simulated outputs`` prints it again, from any subset of the runs, and draws both figures.
+``python -m experiments.p3.simulated outputs`` prints it again, from any subset of the runs, and
+draws both figures.
 """
 
 from __future__ import annotations
@@ -39,28 +41,49 @@ SETS = {IN: Role(BLUE), "lines": Role(VERMILLION, marker="^"), "squares": Role(G
 
 
 def beside(records: Sequence[Record]) -> str:
-    """AUROC and APHD by dimension, and what the paper says of them, of the records of a sweep; markdown."""
+    """AUROC and APHD by dimension, and what the paper says of them, of the records of a sweep;
+    markdown.
+    """
     frame = table_of(records, ["dataset.n_dims"])
     if frame.empty:
         return "no run of circles, lines and squares is there"
     methods = [name for name in METHODS if name in set(frame.method)]
     parts = [
-        f"## TOOD, Figure 7: {counted([frame.seed.nunique()], 'seed')}; the paper draws it and prints no number",
+        (
+            f"## TOOD, Figure 7: {counted([frame.seed.nunique()], 'seed')}; the paper draws it and"
+            " prints no number"
+        ),
         aurocs(frame, methods),
     ]
     parts += [distances(frame, method) for method in methods if method.startswith("tood")]
-    parts += [verdicts(claim for method in methods if method.startswith("tood") for claim in claims(frame, method))]
+    parts += [
+        verdicts(
+            claim
+            for method in methods
+            if method.startswith("tood")
+            for claim in claims(frame, method)
+        )
+    ]
     return "\n\n".join(parts)
 
 
 def aurocs(frame: pd.DataFrame, methods: Sequence[str]) -> str:
-    """A row for each method and set, a column for each dimension: AUROC, mean ± standard deviation over seeds."""
+    """A row for each method and set, a column for each dimension: AUROC, mean ± standard deviation
+    over seeds.
+    """
     dims = sorted(frame.n_dims.unique())
     lines = head(["AUROC against", *(f"d = {d}" for d in dims)])
     for shape in ("lines", "squares"):
         for method in methods:
             of = frame[(frame.metric == "auroc") & (frame.set == shape) & (frame.method == method)]
-            lines.append(line([f"{shape}: {METHODS[method]}", *(spread(of[of.n_dims == d].value, digits=2) for d in dims)]))
+            lines.append(
+                line(
+                    [
+                        f"{shape}: {METHODS[method]}",
+                        *(spread(of[of.n_dims == d].value, digits=2) for d in dims),
+                    ]
+                )
+            )
     return "\n".join(lines)
 
 
@@ -71,7 +94,9 @@ def distances(frame: pd.DataFrame, method: str) -> str:
     for name in SETS:
         of = frame[(frame.metric == APHD) & (frame.set == name) & (frame.method == method)]
         title = "circles, in distribution" if name == IN else name
-        lines.append(line([title, *(number(float(of[of.n_dims == d].value.mean()), 4) for d in dims)]))
+        lines.append(
+            line([title, *(number(float(of[of.n_dims == d].value.mean()), 4) for d in dims)])
+        )
     return "\n".join(lines)
 
 
@@ -83,16 +108,26 @@ def claims(frame: pd.DataFrame, method: str) -> Iterator[Claim]:
         if len(dims) < 2:
             continue
         grown = distance.mean(axis=0)
-        found = f"from {number(float(grown[0]))} at d = {dims[0]} to {number(float(grown[-1]))} at d = {dims[-1]}"
-        text = f"APHD grows with the dimension (Remark 4.2), {'circles' if name == IN else name}, {called}: it is larger at the end"
+        found = (
+            f"from {number(float(grown[0]))} at d = {dims[0]} to {number(float(grown[-1]))} at d ="
+            f" {dims[-1]}"
+        )
+        text = (
+            f"APHD grows with the dimension (Remark 4.2), {'circles' if name == IN else name},"
+            f" {called}: it is larger at the end"
+        )
         yield Claim(text, bool(grown[-1] > grown[0]), found, ("grows_with_dimension",))
         if name == IN:
             continue
         _, auroc = by_seed(frame, "auroc", "n_dims", method=method, set=name)
         low, high = auroc[:, -1].mean(), auroc[:, 0].mean()
-        found = f"AUROC {number(float(high), 2)} at d = {dims[0]}, {number(float(low), 2)} at d = {dims[-1]}"
+        found = (
+            f"AUROC {number(float(high), 2)} at d = {dims[0]}, {number(float(low), 2)} at d ="
+            f" {dims[-1]}"
+        )
         yield Claim(
-            f"high dimension makes them indistinguishable (Section 6), {name}, {called}: the AUROC falls, and to within .1 of one half",
+            f"high dimension makes them indistinguishable (Section 6), {name}, {called}: the AUROC"
+            " falls, and to within .1 of one half",
             bool(low < high and abs(low - 0.5) < 0.1),
             found,
             ("dimension_indistinguishable",),
@@ -121,10 +156,19 @@ def figure_7(frame: pd.DataFrame) -> Figure:
         curves, dims = {}, []
         for name, role in SETS.items():
             dims, values = by_seed(frame, APHD, "n_dims", method=method, set=name)
-            curves["circles" if name == IN else name] = Curve(np.array(dims, dtype=float), values, role)
+            curves["circles" if name == IN else name] = Curve(
+                np.array(dims, dtype=float), values, role
+            )
         panels[METHODS[method]] = Panel(curves, "dimensions d", log=True, ticks=dims)
-    seeds = counted([len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed")
-    return side_by_side(panels, ylabel="APHD", note=f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows", columns=2)
+    seeds = counted(
+        [len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed"
+    )
+    return side_by_side(
+        panels,
+        ylabel="APHD",
+        note=f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows",
+        columns=2,
+    )
 
 
 def read(folder: Path) -> list[Record]:
@@ -141,9 +185,15 @@ def draw(records: Sequence[Record], folder: Path) -> None:
 
 def main() -> None:
     """Print the tables of the runs below a folder, and draw the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+    )
+    parser.add_argument(
+        "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
+    )
     given = parser.parse_args()
     records = read(given.outputs)
     print(beside(records))

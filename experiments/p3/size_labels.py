@@ -1,7 +1,9 @@
-"""Average pairwise Hamming distance against training rows, with given and with shuffled labels, Figure 4: what
-``kdg run experiment=paper/p3/size_labels`` and ``…/size_labels_latent`` print at their end.
+"""Average pairwise Hamming distance against training rows, with given and with shuffled labels,
+Figure 4: what ``kdg run experiment=paper/p3/size_labels`` and ``…/size_labels_latent`` print at
+their end.
 
-``python -m experiments.p3.size_labels outputs`` prints both again, from any subset of the runs, and draws the figures.
+``python -m experiments.p3.size_labels outputs`` prints both again, from any subset of the runs, and
+draws the figures.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Sizes:
     ----------
     experiment, of : its name in ``conf/``, and what its rows are.
     datasets : in distribution, as runs call them, and their titles.
-    sets : rows of each data set, in and out of distribution, as runs call them: title, and how they are drawn.
+    sets : rows of each data set, in and out of distribution, as runs call them: title, and how they
+    are drawn.
     ticks : numbers of rows on the axis.
     """
 
@@ -82,7 +85,9 @@ LABELS = ("labels_carry_little",)
 
 
 def measured(records: Sequence[Record]) -> pd.DataFrame:
-    """Numbers by dataset, method, seed, rows that train, set and metric; a table that has given all its rows is there once."""
+    """Numbers by dataset, method, seed, rows that train, set and metric; a table that has given all
+    its rows is there once.
+    """
     frames = [table_of([record]).assign(rows=record["dataset"]["n_train"]) for record in records]
     if not frames:
         return pd.DataFrame()
@@ -90,75 +95,144 @@ def measured(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def beside(records: Sequence[Record]) -> str:
-    """APHD at both ends, AUROC with all rows, and what the paper says of them, of the records of a sweep; markdown."""
+    """APHD at both ends, AUROC with all rows, and what the paper says of them, of the records of a
+    sweep; markdown.
+    """
     frame = measured(records)
     parts = []
     for sizes in STUDIES.values():
         mine = frame[frame.dataset.isin(sizes.datasets)] if len(frame) else frame
         if len(mine):
             seeds = counted([mine.seed.nunique()], "seed")
-            title = f"## TOOD, Figure 4, {sizes.of}: {seeds}; the paper draws it and prints no number"
-            parts += [title, aurocs(mine, sizes), distances(mine, sizes), verdicts(claims(mine, sizes))]
+            title = (
+                f"## TOOD, Figure 4, {sizes.of}: {seeds}; the paper draws it and prints no number"
+            )
+            parts += [
+                title,
+                aurocs(mine, sizes),
+                distances(mine, sizes),
+                verdicts(claims(mine, sizes)),
+            ]
     return "\n\n".join(parts) if parts else "no run of the numbers of training rows is there"
 
 
 def distances(frame: pd.DataFrame, sizes: Sizes) -> str:
     """Mean APHD of each set, with the fewest and with the most rows."""
-    return _table(frame, sizes, "APHD", list(sizes.sets), lambda of: number(float(of[of.metric == APHD].value.mean()), 4))
+    return _table(
+        frame,
+        sizes,
+        "APHD",
+        list(sizes.sets),
+        lambda of: number(float(of[of.metric == APHD].value.mean()), 4),
+    )
 
 
 def aurocs(frame: pd.DataFrame, sizes: Sizes) -> str:
     """AUROC of rows in sets of 100, mean ± standard deviation over seeds."""
     outside = [name for name in sizes.sets if name != IN]
-    return _table(frame, sizes, "AUROC", outside, lambda of: spread(of[of.metric == "auroc"].value, digits=2))
+    return _table(
+        frame, sizes, "AUROC", outside, lambda of: spread(of[of.metric == "auroc"].value, digits=2)
+    )
 
 
-def _table(frame: pd.DataFrame, sizes: Sizes, title: str, names: Sequence[str], said: Callable[[pd.DataFrame], str]) -> str:
+def _table(
+    frame: pd.DataFrame,
+    sizes: Sizes,
+    title: str,
+    names: Sequence[str],
+    said: Callable[[pd.DataFrame], str],
+) -> str:
     lines = head([title, "labels", "training rows", *(sizes.sets[name][0] for name in names)])
     for (dataset, method), of in frame.groupby(["dataset", "method"], sort=False):
         for rows in (of.rows.min(), of.rows.max()):
             at = of[of.rows == rows]
             cells = [said(at[at.set == name]) for name in names]
-            lines.append(line([sizes.datasets[str(dataset)], METHODS[str(method)], f"{rows:,}", *cells]))
+            lines.append(
+                line([sizes.datasets[str(dataset)], METHODS[str(method)], f"{rows:,}", *cells])
+            )
     return "\n".join(lines)
 
 
 def claims(frame: pd.DataFrame, sizes: Sizes) -> Iterator[Claim]:
-    """That more rows give a larger APHD, that what is out of distribution has the smaller one, and that labels do not matter."""
+    """That more rows give a larger APHD, that what is out of distribution has the smaller one, and
+    that labels do not matter.
+    """
     frame = frame[frame.set.isin(sizes.sets)]
     called = {name: title for name, (title, _) in sizes.sets.items()}
     for (dataset, method), of in frame.groupby(["dataset", "method"], sort=False):
         where = f"{sizes.datasets[str(dataset)]}, {METHODS[str(method)]}"
         at = of[of.metric == APHD].groupby(["set", "rows"]).value.mean().unstack("rows")
         falls = [called[str(name)] for name, row in at.iterrows() if not row.iloc[-1] > row.iloc[0]]
-        found = f"from {at.columns[0]:,} to {at.columns[-1]:,} rows; it falls of {', '.join(falls)}" if falls else "of all sets"
-        yield Claim(f"more training rows give a larger APHD of all sets (Section 6), {where}", not falls, found, ("grows_with_rows",))
+        found = (
+            f"from {at.columns[0]:,} to {at.columns[-1]:,} rows; it falls of {', '.join(falls)}"
+            if falls
+            else "of all sets"
+        )
+        yield Claim(
+            f"more training rows give a larger APHD of all sets (Section 6), {where}",
+            not falls,
+            found,
+            ("grows_with_rows",),
+        )
         last = at[at.columns[-1]]
         above = [called[str(name)] for name in last.index if name != IN and last[name] >= last[IN]]
-        found = f"with {at.columns[-1]:,} rows it is larger of {', '.join(above)}" if above else "of none it is larger"
-        yield Claim(f"APHD is smaller out of distribution (Section 3.2), {where}", not above, found, ("id_larger",))
+        found = (
+            f"with {at.columns[-1]:,} rows it is larger of {', '.join(above)}"
+            if above
+            else "of none it is larger"
+        )
+        yield Claim(
+            f"APHD is smaller out of distribution (Section 3.2), {where}",
+            not above,
+            found,
+            ("id_larger",),
+        )
     for dataset, of in frame[frame.metric == "auroc"].groupby("dataset", sort=False):
-        most = of[of.rows == of.rows.max()].groupby(["set", "method"]).value.mean().unstack("method")
+        most = (
+            of[of.rows == of.rows.max()].groupby(["set", "method"]).value.mean().unstack("method")
+        )
         if set(METHODS) <= set(most):
             apart = (most.tood_given - most.tood_shuffled).abs()
-            found = ", ".join(f"{called[str(name)]} {number(g, 2)} and {number(s, 2)}" for name, g, s in most[list(METHODS)].itertuples())
+            found = ", ".join(
+                f"{called[str(name)]} {number(g, 2)} and {number(s, 2)}"
+                for name, g, s in most[list(METHODS)].itertuples()
+            )
             where = sizes.datasets[str(dataset)]
-            text = f"labels carry little (Section 6), {where}: AUROC with shuffled labels within .05 of that with given ones in all sets"
+            text = (
+                f"labels carry little (Section 6), {where}: AUROC with shuffled labels within .05"
+                " of that with given ones in all sets"
+            )
             yield Claim(text, bool((apart <= 0.05).all()), f"given and shuffled: {found}", LABELS)
 
 
 def figure_4(frame: pd.DataFrame, sizes: Sizes) -> Figure | None:
-    """APHD against the number of training rows: a column for each data set, given labels above, shuffled ones below.
+    """APHD against the number of training rows: a column for each data set, given labels above,
+    shuffled ones below.
 
-    Of seeds that have all numbers of rows; a data set of which there is none is left out. None without any.
+    Of seeds that have all numbers of rows; a data set of which there is none is left out. None
+    without any.
     """
-    drawn = {name: [_panel(frame, sizes, name, method) for method in METHODS] for name in sizes.datasets}
-    whole = {name: panels for name, panels in drawn.items() if all(panel.curves for panel in panels)}
-    panels = {f"{sizes.datasets[name]}, {labels}": whole[name][i] for i, labels in enumerate(METHODS.values()) for name in whole}
+    drawn = {
+        name: [_panel(frame, sizes, name, method) for method in METHODS] for name in sizes.datasets
+    }
+    whole = {
+        name: panels for name, panels in drawn.items() if all(panel.curves for panel in panels)
+    }
+    panels = {
+        f"{sizes.datasets[name]}, {labels}": whole[name][i]
+        for i, labels in enumerate(METHODS.values())
+        for name in whole
+    }
     if not panels:
         return None
-    seeds = counted([len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed")
-    note = f"{seeds}; sets of 100 rows" if seeds == "1 seed" else f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows"
+    seeds = counted(
+        [len(curve.y) for panel in panels.values() for curve in panel.curves.values()], "seed"
+    )
+    note = (
+        f"{seeds}; sets of 100 rows"
+        if seeds == "1 seed"
+        else f"lines: means, bands: 5 to 95 % of {seeds}; sets of 100 rows"
+    )
     return side_by_side(panels, ylabel="APHD", note=note, columns=len(whole))
 
 
@@ -186,9 +260,15 @@ def draw(records: Sequence[Record], folder: Path) -> None:
 
 def main() -> None:
     """Print the tables of the runs below a folder, and draw the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+    )
+    parser.add_argument(
+        "--figures", type=Path, default=Path("outputs/p3_figures"), help="where the pictures go"
+    )
     given = parser.parse_args()
     records = read(given.outputs)
     print(beside(records))

@@ -1,4 +1,6 @@
-"""A study of the paper as tables: for each data set in distribution and each metric, what was published and what runs found."""
+"""A study of the paper as tables: for each data set in distribution and each metric, what was
+published and what runs found.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,13 @@ class Study:
     ----------
     experiment, title : its name in ``conf/``, and over its tables.
     note : how it differs from the paper.
-    datasets, sets, methods : as runs call them, and their titles: in distribution, out of it, and what scores.
-    published : title of a line → the paper's method, and its tables, of which the first that has a number gives it.
+    datasets, sets, methods : as runs call them, and their titles: in distribution, out of it, and
+    what scores.
+    published : title of a line → the paper's method, and its tables, of which the first that has a
+    number gives it.
     metrics : a table for each.
-    stands_for : name in runs → that in ``published.csv``, where something else had to take the place of the paper's.
+    stands_for : name in runs → that in ``published.csv``, where something else had to take the
+        place of the paper's.
     """
 
     experiment: str
@@ -56,25 +61,39 @@ class Study:
 def measured(records: Sequence[Record]) -> pd.DataFrame:
     """As :func:`~experiments.p3.records.table_of`, beside it what tells runs of one method apart.
 
-    ``rows`` says how many there were, ``setting`` and ``parent_setting`` what else differs among runs with as many rows.
+    ``rows`` says how many there were, ``setting`` and ``parent_setting`` what else differs among
+    runs with as many rows.
     """
     frames = []
     for dataset in dict.fromkeys(record["dataset"]["name"] for record in records):
-        for rows, group in by_size(record for record in records if record["dataset"]["name"] == dataset).items():
+        for rows, group in by_size(
+            record for record in records if record["dataset"]["name"] == dataset
+        ).items():
             parents = [record["config"]["parent"]["name"] for record in group]
             settings = apart(group, [record["method"] for record in group])
             of_parents = apart(group, parents, ["parent", "preprocess"])
-            for record, setting, parent, of_parent in zip(group, settings, parents, of_parents, strict=True):
-                frames.append(table_of([record]).assign(rows=rows, setting=setting, parent=parent, parent_setting=of_parent))
+            for record, setting, parent, of_parent in zip(
+                group, settings, parents, of_parents, strict=True
+            ):
+                frames.append(
+                    table_of([record]).assign(
+                        rows=rows, setting=setting, parent=parent, parent_setting=of_parent
+                    )
+                )
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def tables(study: Study, frame: pd.DataFrame) -> list[str]:
-    """Parts of markdown: for each number of rows a title with its notes, then tables for each data set, of what :func:`measured` gives."""
+    """Parts of markdown: for each number of rows a title with its notes, then tables for each data
+    set, of what :func:`measured` gives.
+    """
     mine = frame[frame.dataset.isin(study.datasets)] if len(frame) else frame
     parts = []
     for rows, same in mine.groupby("rows", sort=False) if len(mine) else ():
-        parts += [f"## TOOD, {study.title}: {rows}, {counted([same.seed.nunique()], 'seed')}", f"{study.note}\n{NOTE}"]
+        parts += [
+            f"## TOOD, {study.title}: {rows}, {counted([same.seed.nunique()], 'seed')}",
+            f"{study.note}\n{NOTE}",
+        ]
         for dataset in (name for name in study.datasets if name in set(same.dataset)):
             of = same[same.dataset == dataset]
             parts += [table(of, study, dataset, metric) for metric in study.metrics]
@@ -83,17 +102,29 @@ def tables(study: Study, frame: pd.DataFrame) -> list[str]:
 
 
 def table(frame: pd.DataFrame, study: Study, dataset: str, metric: str) -> str:
-    """One metric of one data set in distribution: a line for each method, published or run, a column for each set out of distribution."""
+    """One metric of one data set in distribution: a line for each method, published or run, a
+    column for each set out of distribution.
+    """
     published = read_published(Path(__file__).parent)
     theirs = study.stands_for.get(dataset, dataset)
-    published = published[(published.dataset == theirs) & (published.metric == METRICS[metric]) & published.value.notna()]
+    published = published[
+        (published.dataset == theirs)
+        & (published.metric == METRICS[metric])
+        & published.value.notna()
+    ]
     lines = head([f"{METRICS[metric]}, {study.datasets[dataset]} against", *study.sets.values()])
     for title, (method, items) in study.published.items():
-        printed = [_printed(published, method, items, study.stands_for.get(name, name)) for name in study.sets]
+        printed = [
+            _printed(published, method, items, study.stands_for.get(name, name))
+            for name in study.sets
+        ]
         lines += [line([f"**{title}**", *printed])] if set(printed) != {"–"} else []
     for method, title in study.methods.items():
         for setting, of in frame[frame.method == method].groupby("setting", sort=False):
-            cells = [spread(of[(of.metric == metric) & (of.set == name)].value, 100, 1) for name in study.sets]
+            cells = [
+                spread(of[(of.metric == metric) & (of.set == name)].value, 100, 1)
+                for name in study.sets
+            ]
             lines.append(line([", ".join(filter(None, [title, str(setting)])), *cells]))
     return "\n".join(lines)
 
@@ -108,6 +139,7 @@ def _errors(frame: pd.DataFrame) -> str:
     """Of each parent, once for each seed."""
     of = frame[frame.metric == "error"].drop_duplicates(["parent", "parent_setting", "seed"])
     return ", ".join(
-        f"{PARENTS.get(name, name)}{f' ({setting})' if setting else ''} {spread(each.value, 100, 1)}"
+        f"{PARENTS.get(name, name)}{f' ({setting})' if setting else ''}"
+        f" {spread(each.value, 100, 1)}"
         for (name, setting), each in of.groupby(["parent", "parent_setting"], sort=False)
     )

@@ -1,4 +1,5 @@
-"""Three tables against each other and noise, beside Table 1: what ``kdg run experiment=paper/p3/tabular`` prints at its end.
+"""Three tables against each other and noise, beside Table 1: what ``kdg run
+experiment=paper/p3/tabular`` prints at its end.
 
 ``python -m experiments.p3.tabular outputs`` prints it again, from any subset of the runs.
 """
@@ -19,7 +20,11 @@ from kdgraph.components import build
 from kdgraph.runner.stages import split, stage_rng
 
 EXPERIMENT = "paper/p3/tabular"
-TABLES = {"bank_marketing": "bank marketing", "diabetes130us": "diabetes", "electricity": "electricity"}
+TABLES = {
+    "bank_marketing": "bank marketing",
+    "diabetes130us": "diabetes",
+    "electricity": "electricity",
+}
 NOISE = {"gaussian": "Gaussian", "uniform": "uniform"}
 OWN = "_own_range"
 METHODS = {
@@ -42,7 +47,9 @@ that no value alone is out of range; elsewhere they are scaled as the training r
 
 
 def beside(records: Sequence[Record]) -> str:
-    """AUROC of each table against the others and noise, published and found, of the records of a sweep; markdown."""
+    """AUROC of each table against the others and noise, published and found, of the records of a
+    sweep; markdown.
+    """
     frame = table_of(records)
     if frame.empty:
         return "no run of the three tables is there"
@@ -56,30 +63,48 @@ def beside(records: Sequence[Record]) -> str:
 
 
 def table(frame: pd.DataFrame, own: str, outside: dict[str, float]) -> str:
-    """Of one table in distribution: what was published, each method, and the share of rows that are out of range anyway."""
+    """Of one table in distribution: what was published, each method, and the share of rows that are
+    out of range anyway.
+    """
     others = [name for name in TABLES if name != own]
-    sets = {**{name: TABLES[name] for name in others}, **NOISE, **{name + OWN: f"{TABLES[name]}, own range" for name in others}}
+    sets = {
+        **{name: TABLES[name] for name in others},
+        **NOISE,
+        **{name + OWN: f"{TABLES[name]}, own range" for name in others},
+    }
     published = read_published(Path(__file__).parent)
     published = published[(published.item == "Table 1") & (published.dataset == own)]
     lines = head([f"{TABLES[own]} against", *sets.values()])
-    lines.append(line(["**TOOD, published**", *(cell(published[published.ood == name], 0) for name in sets)]))
+    lines.append(
+        line(["**TOOD, published**", *(cell(published[published.ood == name], 0) for name in sets)])
+    )
     for method in (name for name in METHODS if name in set(frame.method)):
         of = _percent(frame[frame.method == method])
-        lines.append(line([METHODS[method], *(spread(of[of.set == name].value, 1, 1) for name in sets)]))
+        lines.append(
+            line([METHODS[method], *(spread(of[of.set == name].value, 1, 1) for name in sets)])
+        )
     rows = [number(100 * outside[name], 1) if name in outside else "–" for name in sets]
     lines.append(line(["*rows with a value outside the training range*", *rows]))
     return "\n".join(lines)
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """AUROC in percent of TOOD in every cell of Table 1 that has runs, a row for each seed, by the columns of ``published.csv``."""
+    """AUROC in percent of TOOD in every cell of Table 1 that has runs, a row for each seed, by the
+    columns of ``published.csv``.
+    """
     frame = table_of(read(folder))
     if frame.empty:
         return frame
     found = _percent(frame[frame.method.isin(VARIANTS) & frame.set.isin([*TABLES, *NOISE])])
-    of = {"dataset": found.dataset.str.removesuffix("_6"), "ood": found.set, "variant": found.method.map(VARIANTS)}
+    of = {
+        "dataset": found.dataset.str.removesuffix("_6"),
+        "ood": found.set,
+        "variant": found.method.map(VARIANTS),
+    }
     found = found.assign(item="Table 1", metric="AUROC", method="TOOD", setting="", **of)
-    return found[["item", "dataset", "metric", "method", "ood", "setting", "seed", "value", "variant"]].reset_index(drop=True)
+    return found[
+        ["item", "dataset", "metric", "method", "ood", "setting", "seed", "value", "variant"]
+    ].reset_index(drop=True)
 
 
 def _percent(frame: pd.DataFrame) -> pd.DataFrame:
@@ -89,12 +114,20 @@ def _percent(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def outside_of(record: Record) -> dict[str, float]:
-    """Share of rows of each set that have a value below the smallest or above the largest of the training rows; test rows too."""
+    """Share of rows of each set that have a value below the smallest or above the largest of the
+    training rows; test rows too.
+    """
     config = record["config"]
     splits = split(config["dataset"], record["seed"])
     low, high = splits.train.X.min(axis=0), splits.train.X.max(axis=0)
-    drawn = {found.name: found.X for found in build(config["ood"]).sets(splits, stage_rng(record["seed"], "evaluate"))}
-    return {name: float(((low > X) | (high < X)).any(axis=1).mean()) for name, X in {IN: splits.test.X, **drawn}.items()}
+    drawn = {
+        found.name: found.X
+        for found in build(config["ood"]).sets(splits, stage_rng(record["seed"], "evaluate"))
+    }
+    return {
+        name: float(((low > X) | (high < X)).any(axis=1).mean())
+        for name, X in {IN: splits.test.X, **drawn}.items()
+    }
 
 
 def read(folder: Path) -> list[Record]:

@@ -1,4 +1,5 @@
-"""Texts against texts on other things, beside Tables 2 and 6: what ``experiment=paper/p3/text`` prints.
+"""Texts against texts on other things, beside Tables 2 and 6: what ``experiment=paper/p3/text``
+prints.
 
 ``python -m experiments.p3.text outputs`` prints it again, from any subset of its runs.
 """
@@ -12,7 +13,11 @@ from experiments.common.command import tell
 from experiments.common.runs import Record, runs_of
 from experiments.p3.study import Study, measured, tables
 
-GROUPS = {"newsgroups_computer": "computers", "newsgroups_sports": "sports", "newsgroups_politics": "politics"}
+GROUPS = {
+    "newsgroups_computer": "computers",
+    "newsgroups_sports": "sports",
+    "newsgroups_politics": "politics",
+}
 OTHERS = {"movies": "reviews of movies (in place of IMDB's)", "news": "AG News"}
 STANDS_FOR = {"movies": "imdb", "news": "ag_news"}
 METHODS = {
@@ -36,18 +41,27 @@ def _study(dataset: str, titles: dict[str, str], table: str) -> Study:
         datasets={dataset: titles[dataset]},
         sets={name: title for name, title in titles.items() if name != dataset},
         methods=METHODS,
-        published={f"{method}, published": (method, [table, "Appendix E, table 5"]) for method in ("TOOD", "PnPOOD", "OE", "MSP")},
+        published={
+            f"{method}, published": (method, [table, "Appendix E, table 5"])
+            for method in ("TOOD", "PnPOOD", "OE", "MSP")
+        },
         metrics=("auroc", "aupr_in", "fpr90"),
         stands_for=STANDS_FOR,
     )
 
 
-STUDIES = [_study(name, titles, table) for titles, table in ((GROUPS, "Table 6"), (OTHERS, "Table 2")) for name in titles]
+STUDIES = [
+    _study(name, titles, table)
+    for titles, table in ((GROUPS, "Table 6"), (OTHERS, "Table 2"))
+    for name in titles
+]
 """One for each data set in distribution."""
 
 
 def beside(records: Sequence[Record]) -> str:
-    """Three tables for each data set among the records of a sweep, published and found; markdown."""
+    """Three tables for each data set among the records of a sweep, published and found;
+    markdown.
+    """
     frame = measured(records)
     parts = [part for study in STUDIES for part in tables(study, frame)]
     return "\n\n".join(parts) if parts else "no run of texts is there"

@@ -1,8 +1,10 @@
-"""Theorems 4.1 to 4.4 of TOOD on simulations where all that they assume holds but what they leave out.
+"""Theorems 4.1 to 4.4 of TOOD on simulations where all that they assume holds but what they leave
+out.
 
-``python -m experiments.p3.theorems --scale smoke`` grows extremely randomised trees on uniform rows with a random target each, so that
-every leaf has one row, and compares the Hamming distance H of pairs of rows with what the theorems say. It prints tables and draws a figure
-of each of Theorems 4.2 to 4.4; of Theorem 4.1 it has a counter-example in numbers.
+``python -m experiments.p3.theorems --scale smoke`` grows extremely randomised trees on uniform rows
+with a random target each, so that every leaf has one row, and compares the Hamming distance H of
+pairs of rows with what the theorems say. It prints tables and draws a figure of each of Theorems
+4.2 to 4.4; of Theorem 4.1 it has a counter-example in numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ PAPER = Path(__file__).parent
 """Its folder."""
 DIMENSIONS = (1, 2, 5)
 TOLERANCE = 0.05
-"""Of a mean H: with 1,000 training rows in one dimension, gaps at the edge of [0, 1] move it by .03."""
+"""Of a mean H: with 1,000 training rows in one dimension, gaps at the edge of [0, 1] move it by
+.03.
+"""
 EPSILON = 0.1
 """Deviation of which Theorem 4.4 bounds the probability."""
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -39,7 +43,9 @@ OTHER = Role(VERMILLION, marker="^")
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is drawn: training rows, test rows, trees of a forest, repetitions, trees for Theorem 4.4."""
+    """How much is drawn: training rows, test rows, trees of a forest, repetitions, trees for
+    Theorem 4.4.
+    """
 
     train: int
     test: int
@@ -52,7 +58,9 @@ SCALES = {"smoke": Scale(300, 300, 20, 2, 200), "workstation": Scale(1000, 1000,
 
 
 def forest_on(X: np.ndarray, trees: int, seed: int) -> ExtraTreesRegressor:
-    """Trees on targets that say nothing, so that every row of X is alone in its leaf, as Section 4 assumes."""
+    """Trees on targets that say nothing, so that every row of X is alone in its leaf, as Section 4
+    assumes.
+    """
     y = np.random.default_rng(seed).random(len(X))
     return ExtraTreesRegressor(trees, max_features="sqrt", random_state=seed).fit(X, y)
 
@@ -63,7 +71,8 @@ def mean_h(forest: ExtraTreesRegressor, X: np.ndarray) -> float:
 
 
 def grid_cells(X: np.ndarray, k: int) -> np.ndarray:
-    """Int[n, 1], the cell of each row in a grid of k^d over [0, 1]^d, of which those at the edge go on to infinity.
+    """Int[n, 1], the cell of each row in a grid of k^d over [0, 1]^d, of which those at the edge go
+    on to infinity.
 
     >>> grid_cells(np.array([[0.1, 0.9], [0.1, 7.0], [0.9, 0.9]]), 2).ravel()
     array([2, 2, 3])
@@ -73,12 +82,16 @@ def grid_cells(X: np.ndarray, k: int) -> np.ndarray:
 
 
 def of_shift(a: float | np.ndarray, d: int) -> np.ndarray:
-    """Theorem 4.3: E H = 1 - a^(2d) of rows from U[a, 1 + a]^d; the formula that its proof and Remark 4.2 have, the text's is lost."""
+    """Theorem 4.3: E H = 1 - a^(2d) of rows from U[a, 1 + a]^d; the formula that its proof and
+    Remark 4.2 have, the text's is lost.
+    """
     return 1.0 - np.asarray(a, dtype=np.float64) ** (2 * d)
 
 
 def counter_example(scale: Scale, d: int = 10) -> dict[int, float]:
-    """Theorem 4.1: k features that are shifted by 2, beyond all training rows → the mean APHD of such rows; it says 0 for every k > 0."""
+    """Theorem 4.1: k features that are shifted by 2, beyond all training rows → the mean APHD of
+    such rows; it says 0 for every k > 0.
+    """
     found = {}
     for k in (0, 1, d // 2, d - 1, d):
         rng = np.random.default_rng(k)
@@ -88,7 +101,8 @@ def counter_example(scale: Scale, d: int = 10) -> dict[int, float]:
 
 
 def by_regions(scale: Scale, d: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Theorem 4.2: 1 - E H of rows like the training rows, by the number of regions: name → (Float[v], Float[draws, v]).
+    """Theorem 4.2: 1 - E H of rows like the training rows, by the number of regions: name →
+    (Float[v], Float[draws, v]).
 
     Trees have as many leaves as training rows.
     """
@@ -99,30 +113,45 @@ def by_regions(scale: Scale, d: int) -> dict[str, tuple[np.ndarray, np.ndarray]]
         rng = np.random.default_rng((draw, d))
         test = rng.random((scale.test, d))
         grid[draw] = [1 - aphd(grid_cells(test, k)).mean() for k in per_side]
-        trees[draw] = [1 - mean_h(forest_on(rng.random((n, d)), scale.trees, draw), test) for n in leaves]
-    return {"grid": (np.array(per_side, dtype=float) ** d, grid), "trees": (np.array(leaves, dtype=float), trees)}
+        trees[draw] = [
+            1 - mean_h(forest_on(rng.random((n, d)), scale.trees, draw), test) for n in leaves
+        ]
+    return {
+        "grid": (np.array(per_side, dtype=float) ** d, grid),
+        "trees": (np.array(leaves, dtype=float), trees),
+    }
 
 
 def by_shift(scale: Scale, d: int, shifts: np.ndarray) -> dict[str, np.ndarray]:
-    """Theorem 4.3: mean H of rows from U[a, 1 + a]^d, in trees and in a grid of about as many cells: name → Float[draws, v]."""
-    found = {"trees": np.empty((scale.draws, len(shifts))), "grid": np.empty((scale.draws, len(shifts)))}
+    """Theorem 4.3: mean H of rows from U[a, 1 + a]^d, in trees and in a grid of about as many
+    cells: name → Float[draws, v].
+    """
+    found = {
+        "trees": np.empty((scale.draws, len(shifts))),
+        "grid": np.empty((scale.draws, len(shifts))),
+    }
     k = max(round(scale.train ** (1 / d)), 2)
     for draw in range(scale.draws):
         rng = np.random.default_rng((draw, d, 3))
         forest = forest_on(rng.random((scale.train, d)), scale.trees, draw)
         for i, a in enumerate(shifts):
             X = rng.random((scale.test, d)) + a
-            found["trees"][draw, i], found["grid"][draw, i] = mean_h(forest, X), aphd(grid_cells(X, k)).mean()
+            found["trees"][draw, i], found["grid"][draw, i] = (
+                mean_h(forest, X),
+                aphd(grid_cells(X, k)).mean(),
+            )
     return found
 
 
 def by_trees(scale: Scale, d: int, a: float = 0.5) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Theorem 4.4: how often the mean H of T trees is ε or more away, over pairs of rows from U[a, 1 + a]^d and sets of T trees.
+    """Theorem 4.4: how often the mean H of T trees is ε or more away, over pairs of rows from U[a,
+    1 + a]^d and sets of T trees.
 
     Returns
     -------
-    Float[v], numbers of trees, and name → Float[1, v]: away from the mean over trees and pairs, of which the theorem speaks; and away from
-    the pair's own mean over trees, of which Hoeffding's inequality does.
+    Float[v], numbers of trees, and name → Float[1, v]: away from the mean over trees and pairs, of
+    which the theorem speaks; and away from the pair's own mean over trees, of which Hoeffding's
+    inequality does.
     """
     rng = np.random.default_rng((d, 4))
     forest = forest_on(rng.random((scale.train, d)), scale.many_trees, d)
@@ -166,7 +195,9 @@ def measure(scale: Scale) -> Found:
     a = np.array([0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0])
     regions = {d: by_regions(scale, d) for d in DIMENSIONS}
     shifts = {d: by_shift(scale, d, a) for d in DIMENSIONS}
-    return Found(counter_example(scale), regions, shifts, {d: by_trees(scale, d) for d in DIMENSIONS}, a)
+    return Found(
+        counter_example(scale), regions, shifts, {d: by_trees(scale, d) for d in DIMENSIONS}, a
+    )
 
 
 def tables(found: Found) -> str:
@@ -175,9 +206,18 @@ def tables(found: Found) -> str:
     lines += [line(["APHD", *(number(h) for h in found.outside.values())]), ""]
     lines += head(["mean H at a =", *(f"{a:g}" for a in found.a)])
     for d in DIMENSIONS:
-        lines.append(line([f"d = {d}, 1 − a{str(2 * d).translate(RAISED)}", *(number(h, 2) for h in of_shift(found.a, d))]))
+        lines.append(
+            line(
+                [
+                    f"d = {d}, 1 − a{str(2 * d).translate(RAISED)}",
+                    *(number(h, 2) for h in of_shift(found.a, d)),
+                ]
+            )
+        )
         for name, of in found.shifts[d].items():
-            lines.append(line([f"d = {d}, {name}", *(number(float(h), 2) for h in of.mean(axis=0))]))
+            lines.append(
+                line([f"d = {d}, {name}", *(number(float(h), 2) for h in of.mean(axis=0))])
+            )
     return "\n".join(lines)
 
 
@@ -186,26 +226,47 @@ def claims(found: Found) -> Iterator[Claim]:
     inside = {k: h for k, h in found.outside.items() if k}
     holds = all(h < TOLERANCE for h in inside.values())
     said = ", ".join(f"{number(h)} with {k}" for k, h in inside.items())
-    text = "H is 0 where the convex hulls are disjoint (Theorem 4.1), of 10 features k being out of range"
+    text = (
+        "H is 0 where the convex hulls are disjoint (Theorem 4.1), of 10 features k being out of"
+        " range"
+    )
     yield Claim(text, holds, said, ("theorem_4_1",))
     for d in DIMENSIONS:
         for name, (k, shared) in found.regions[d].items():
             ratio = shared.mean(axis=0) * k
-            text = f"E H = 1 − 1/K with K regions (Theorem 4.2), {name}, d = {d}: 1 − H is 1/K within a fifth"
-            said = f"it is {number(float(ratio.min()), 2)} to {number(float(ratio.max()), 2)} times 1/K"
+            text = (
+                f"E H = 1 − 1/K with K regions (Theorem 4.2), {name}, d = {d}: 1 − H is 1/K within"
+                " a fifth"
+            )
+            said = (
+                f"it is {number(float(ratio.min()), 2)} to {number(float(ratio.max()), 2)}"
+                " times 1/K"
+            )
             yield Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), said, ("theorem_4_2",))
     for d in DIMENSIONS:
         off = np.abs(found.shifts[d]["trees"].mean(axis=0) - of_shift(found.a, d))
-        text = f"E H = 1 − a^(2d) (Theorem 4.3), trees, d = {d}: within {number(TOLERANCE, 2)} at every a"
+        text = (
+            f"E H = 1 − a^(2d) (Theorem 4.3), trees, d = {d}: within {number(TOLERANCE, 2)} at"
+            " every a"
+        )
         worst = int(off.argmax())
         said = f"off by {number(float(off[worst]), 2)} at a = {found.a[worst]:g}"
         yield Claim(text, bool((off < TOLERANCE).all()), said, ("theorem_4_3",))
     for d, (trees, away) in found.trees.items():
-        for name, which in (("all", "the mean over pairs, as stated"), ("pair", "the pair's own mean")):
+        for name, which in (
+            ("all", "the mean over pairs, as stated"),
+            ("pair", "the pair's own mean"),
+        ):
             above = trees[away[name][0] > hoeffding(trees)]
-            text = f"mean H of T trees is seldom {EPSILON:g} away from {which} (Theorem 4.4), d = {d}: below Hoeffding's bound at every T"
+            text = (
+                f"mean H of T trees is seldom {EPSILON:g} away from {which} (Theorem 4.4), d = {d}:"
+                " below Hoeffding's bound at every T"
+            )
             bound = number(100 * float(hoeffding(trees)[-1]), 1)
-            said = f"at T = {trees[-1]:g} in {number(100 * float(away[name][0, -1]), 1)} %, the bound being {bound} %"
+            said = (
+                f"at T = {trees[-1]:g} in {number(100 * float(away[name][0, -1]), 1)} %, the bound"
+                f" being {bound} %"
+            )
             yield Claim(text, not len(above), said, ("theorem_4_4",))
 
 
@@ -214,11 +275,20 @@ def figure_regions(found: Found) -> Figure:
     panels = {}
     for d in DIMENSIONS:
         roles = {"grid": GRID, "trees": TREES}
-        curves = {name: Curve(k, shared * k, roles[name]) for name, (k, shared) in found.regions[d].items()}
-        ends = np.array([min(c.x[0] for c in curves.values()), max(c.x[-1] for c in curves.values())])
+        curves = {
+            name: Curve(k, shared * k, roles[name])
+            for name, (k, shared) in found.regions[d].items()
+        }
+        ends = np.array(
+            [min(c.x[0] for c in curves.values()), max(c.x[-1] for c in curves.values())]
+        )
         drawn = {"theorem": Curve(ends, np.ones((1, 2)), THEOREM), **curves}
-        panels[f"d = {d}"] = Panel(drawn, "regions K", log=True, ylim=(0, 3), ticks=[4, 16, 64, 256, 1024])
-    return side_by_side(panels, ylabel="(1 − mean H) · K", note="Theorem 4.2 says 1; bands: 5 to 95 % of draws")
+        panels[f"d = {d}"] = Panel(
+            drawn, "regions K", log=True, ylim=(0, 3), ticks=[4, 16, 64, 256, 1024]
+        )
+    return side_by_side(
+        panels, ylabel="(1 − mean H) · K", note="Theorem 4.2 says 1; bands: 5 to 95 % of draws"
+    )
 
 
 def figure_shift(found: Found) -> Figure:
@@ -234,7 +304,11 @@ def figure_shift(found: Found) -> Figure:
         off = np.abs(found.shifts[d]["trees"].mean(axis=0) - of_shift(found.a, d)).max()
         verdict = "holds" if off < TOLERANCE else f"off by up to {number(float(off), 2)}"
         panels[f"d = {d}: {verdict}"] = Panel(curves, "shift a", ylim=(-0.03, 1.03))
-    return side_by_side(panels, ylabel="mean H", note="Theorem 4.3 against trees, and a grid of as many regions; bands: 5 to 95 % of draws")
+    return side_by_side(
+        panels,
+        ylabel="mean H",
+        note="Theorem 4.3 against trees, and a grid of as many regions; bands: 5 to 95 % of draws",
+    )
 
 
 def figure_trees(found: Found) -> Figure:
@@ -246,22 +320,35 @@ def figure_trees(found: Found) -> Figure:
             "from the mean": Curve(trees, away["all"], OTHER),
             "from its own": Curve(trees, away["pair"], TREES),
         }
-        panels[f"d = {d}"] = Panel(curves, "trees T", log=True, ylim=(-0.03, 1.05), ticks=[1, 10, 100])
-    note = f"H of T trees is {EPSILON:g} or more away: from the mean over pairs (Theorem 4.4), or from the pair's own mean over trees"
+        panels[f"d = {d}"] = Panel(
+            curves, "trees T", log=True, ylim=(-0.03, 1.05), ticks=[1, 10, 100]
+        )
+    note = (
+        f"H of T trees is {EPSILON:g} or more away: from the mean over pairs (Theorem 4.4), or from"
+        " the pair's own mean over trees"
+    )
     return side_by_side(panels, ylabel="share of pairs", note=note)
 
 
 def main() -> None:
     """Print the tables and save the figures."""
     parser = parser_that_keeps(__doc__)
-    parser.add_argument("--scale", choices=list(SCALES), default="smoke", help="how many rows, trees and draws")
-    parser.add_argument("--figures", type=Path, default=Path("outputs/p3_theorems"), help="where the pictures go")
+    parser.add_argument(
+        "--scale", choices=list(SCALES), default="smoke", help="how many rows, trees and draws"
+    )
+    parser.add_argument(
+        "--figures", type=Path, default=Path("outputs/p3_theorems"), help="where the pictures go"
+    )
     given = parser.parse_args()
     found = measure(SCALES[given.scale])
     told = list(claims(found))
     print(tables(found) + "\n")
     tell_claims(told, given.keep, "p3_theorems")
-    for name, draw in (("theorem42", figure_regions), ("theorem43", figure_shift), ("theorem44", figure_trees)):
+    for name, draw in (
+        ("theorem42", figure_regions),
+        ("theorem43", figure_shift),
+        ("theorem44", figure_trees),
+    ):
         save_picture(draw(found), given.figures / name, PAPER)
 
 

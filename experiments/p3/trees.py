@@ -1,8 +1,11 @@
-"""TOOD on tables under other trees, with fewer test rows and fewer training rows, the error of its trees, and the time it takes.
+"""TOOD on tables under other trees, with fewer test rows and fewer training rows, the error of its
+trees, and the time it takes.
 
-``python -m experiments.p3.trees --keep outputs`` grows the trees of each setting on the rows of ``experiment=paper/p3/size_labels`` (digits
-and breast cancer, all training rows), of ``paper/p3/tabular``, and of digits 0 to 4 against 5 to 9, and prints what the paper says of them.
-All settings of a seed share one split and one draw of every set out of distribution, which runs of ``kdg`` would draw again for each.
+``python -m experiments.p3.trees --keep outputs`` grows the trees of each setting on the rows of
+``experiment=paper/p3/size_labels`` (digits and breast cancer, all training rows), of
+``paper/p3/tabular``, and of digits 0 to 4 against 5 to 9, and prints what the paper says of them.
+All settings of a seed share one split and one draw of every set out of distribution, which runs of
+``kdg`` would draw again for each.
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ UNITS = 1000
 """Rows in sets that an AUROC is of, whatever their size."""
 FEW_TRAINING_ROWS = 50
 AS_GOOD, TOLD_APART = 0.05, 0.9
-"""Of an AUROC: what is apart by no more is as good, what is above is told apart; the paper says neither."""
+"""Of an AUROC: what is apart by no more is as good, what is above is told apart; the paper says
+neither.
+"""
 SHARED = ("method=choice(paper/p3/tood_given)", "seed=choice(0)")
 TITLES = {
     "digits": "digits",
@@ -89,35 +94,64 @@ def configs() -> dict[str, Any]:
         "figures=none",
     ]
     planned = {HALF_OF_DIGITS: plan(half).jobs[0].config}
-    small = ["experiment=paper/p3/size_labels", "dataset=choice(digits,breast_cancer)", "dataset.max_learn=choice(3300)"]
+    small = [
+        "experiment=paper/p3/size_labels",
+        "dataset=choice(digits,breast_cancer)",
+        "dataset.max_learn=choice(3300)",
+    ]
     for words in (small, ["experiment=paper/p3/tabular"]):
-        planned |= {TITLES[job.config.dataset["name"]]: job.config for job in plan([*words, *SHARED]).jobs}
+        planned |= {
+            TITLES[job.config.dataset["name"]]: job.config for job in plan([*words, *SHARED]).jobs
+        }
     return planned
 
 
 def drawn(title: str, config: Any, seed: int) -> Table:
     """A split of the table, and its sets."""
     splits = stages.split(config.dataset, seed)
-    return Table(title, splits, {each.name: each.X for each in stages.ood_sets(config.ood, splits, seed)})
+    return Table(
+        title, splits, {each.name: each.X for each in stages.ood_sets(config.ood, splits, seed)}
+    )
 
 
-def measure(table: Table, seed: int, settings: Mapping[str, Mapping[str, Any]] = SETTINGS) -> Iterator[dict[str, Any]]:
-    """A row for each AUROC, error and time: columns ``dataset, seed, share, labels, setting, size, rows, set, metric, value``.
+def measure(
+    table: Table, seed: int, settings: Mapping[str, Mapping[str, Any]] = SETTINGS
+) -> Iterator[dict[str, Any]]:
+    """A row for each AUROC, error and time: columns ``dataset, seed, share, labels, setting, size,
+    rows, set, metric, value``.
 
-    ``size`` is of the sets, ``rows`` how many train, and ``set`` the rows out of distribution, empty where the number is of none.
+    ``size`` is of the sets, ``rows`` how many train, and ``set`` the rows out of distribution,
+    empty where the number is of none.
     """
     train = table.splits.train
-    known = {"dataset": table.title, "seed": seed, "share": table.share, "rows": len(train.y), "size": SET_SIZE, "set": ""}
+    known = {
+        "dataset": table.title,
+        "seed": seed,
+        "share": table.share,
+        "rows": len(train.y),
+        "size": SET_SIZE,
+        "set": "",
+    }
     for labels in LABELS:
         about = {**known, "labels": labels, "setting": DEFAULT}
         for setting, parameters in settings.items():
-            detector = grown(ExtraTreesClassifier(**{"n_estimators": 100, **parameters}), train, table, labels, seed)
+            detector = grown(
+                ExtraTreesClassifier(**{"n_estimators": 100, **parameters}),
+                train,
+                table,
+                labels,
+                seed,
+            )
             yield from _aurocs(detector, table, {**about, "setting": setting})
             if setting == DEFAULT:
                 wrong = detector.estimator_.predict(table.splits.test.X) != table.splits.test.y
                 yield {**about, "metric": "error", "value": float(np.mean(wrong))}
                 yield from _in_smaller_sets(detector, table, about, VERY_FEW, FEW)
-        yield from _aurocs(grown(RandomForestClassifier(100), train, table, labels, seed), table, {**about, "setting": FOREST})
+        yield from _aurocs(
+            grown(RandomForestClassifier(100), train, table, labels, seed),
+            table,
+            {**about, "setting": FOREST},
+        )
         few = train.rows(np.random.default_rng(seed).permutation(len(train.y))[:FEW_TRAINING_ROWS])
         detector = grown(ExtraTreesClassifier(100), few, table, labels, seed)
         yield from _in_smaller_sets(detector, table, {**about, "rows": FEW_TRAINING_ROWS}, VERY_FEW)
@@ -127,38 +161,65 @@ def measure(table: Table, seed: int, settings: Mapping[str, Mapping[str, Any]] =
 
 def grown(forest: Any, train: Dataset, table: Table, labels: Any, seed: int) -> TreeHamming:
     """TOOD on a forest that is grown on given or shuffled labels."""
-    detector = TreeHamming(forest.set_params(random_state=seed), labels=labels, set_size=SET_SIZE, random_state=seed)
+    detector = TreeHamming(
+        forest.set_params(random_state=seed), labels=labels, set_size=SET_SIZE, random_state=seed
+    )
     return detector.fit(train.X, train.y, X_calibration=table.splits.calibration.X)
 
 
-def _in_smaller_sets(detector: TreeHamming, table: Table, known: Mapping[str, Any], *sizes: int) -> Iterator[dict[str, Any]]:
+def _in_smaller_sets(
+    detector: TreeHamming, table: Table, known: Mapping[str, Any], *sizes: int
+) -> Iterator[dict[str, Any]]:
     for size in sizes:
-        same = TreeHamming(FrozenEstimator(detector.estimator_), labels="given", set_size=size, repeats=UNITS // size, random_state=0)
+        same = TreeHamming(
+            FrozenEstimator(detector.estimator_),
+            labels="given",
+            set_size=size,
+            repeats=UNITS // size,
+            random_state=0,
+        )
         calibration = table.splits.calibration.X
-        yield from _aurocs(same.fit(calibration, X_calibration=calibration), table, {**known, "size": size})
+        yield from _aurocs(
+            same.fit(calibration, X_calibration=calibration), table, {**known, "size": size}
+        )
 
 
-def _aurocs(detector: TreeHamming, table: Table, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _aurocs(
+    detector: TreeHamming, table: Table, known: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
     rng = np.random.default_rng(known["seed"])
     inside = detector.ood_score_of_sets(table.splits.test.X, rng)
     for name, X in table.sets.items():
-        yield {**known, "set": name, "metric": "auroc", "value": auroc(detector.ood_score_of_sets(X, rng), inside)}
+        yield {
+            **known,
+            "set": name,
+            "metric": "auroc",
+            "value": auroc(detector.ood_score_of_sets(X, rng), inside),
+        }
 
 
 def seconds_of(table: Table, seed: int) -> dict[str, float]:
-    """Seconds of one core to train and to score test rows and all sets: TOOD, and the largest probability of a network; by turns first."""
+    """Seconds of one core to train and to score test rows and all sets: TOOD, and the largest
+    probability of a network; by turns first.
+    """
     rows = [table.splits.test.X, *table.sets.values()]
-    network = plan(["dataset=digits", "method=paper/p3/text/msp", "figures=none"]).jobs[0].config.parent
+    network = (
+        plan(["dataset=digits", "method=paper/p3/text/msp", "figures=none"]).jobs[0].config.parent
+    )
 
     def tood() -> None:
         detector = grown(ExtraTreesClassifier(100), table.splits.train, table, "given", seed)
         for X in rows:
-            detector.set_params(repeats=max(len(X) // SET_SIZE, 1)).ood_score_of_sets(X, np.random.default_rng(seed))
+            detector.set_params(repeats=max(len(X) // SET_SIZE, 1)).ood_score_of_sets(
+                X, np.random.default_rng(seed)
+            )
 
     def msp() -> None:
         parent = stages.fit(network, table.splits.train, seed=seed, n_jobs=1)
         calibration = table.splits.calibration.X
-        detector = MaxProbability(FrozenEstimator(parent)).fit(calibration, X_calibration=calibration)
+        detector = MaxProbability(FrozenEstimator(parent)).fit(
+            calibration, X_calibration=calibration
+        )
         for X in rows:
             detector.ood_score(X)
 
@@ -166,7 +227,9 @@ def seconds_of(table: Table, seed: int) -> dict[str, float]:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """What the paper says of trees, their settings, labels, test rows and time, of what :func:`measure` gives."""
+    """What the paper says of trees, their settings, labels, test rows and time, of what
+    :func:`measure` gives.
+    """
     for dataset, of in frame.groupby("dataset", sort=False):
         seeds = counted([of.seed.nunique()], "seed")
         for labels, mine in of.groupby("labels", sort=False):
@@ -176,9 +239,21 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             yield from _few_rows(mine[mine.metric == "auroc"], where, seeds)
         error = of[of.metric == "error"].pivot(index="seed", columns="labels", values="value")
         if set(LABELS) <= set(error):
-            text = f"{dataset}: trees grown on given labels have a lower error on test rows than those grown on shuffled ones"
-            yield from below(text, error.given, error.shuffled, ("shuffled_classifies_worse",), share=float(of.share.iloc[0]))
-    text = "tables: TOOD takes fewer seconds of one core to train and to score than a network of four layers of 200 units and its MSP"
+            text = (
+                f"{dataset}: trees grown on given labels have a lower error on test rows than those"
+                " grown on shuffled ones"
+            )
+            yield from below(
+                text,
+                error.given,
+                error.shuffled,
+                ("shuffled_classifies_worse",),
+                share=float(of.share.iloc[0]),
+            )
+    text = (
+        "tables: TOOD takes fewer seconds of one core to train and to score than a network of four"
+        " layers of 200 units and its MSP"
+    )
     yield from faster(frame[frame.metric == "seconds"], text)
 
 
@@ -186,7 +261,10 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     by_set = full.pivot_table(index=["set", "seed"], columns="setting", values="value")
     if DEFAULT not in by_set:
         return
-    share, rule = float(full.share.iloc[0]), "that with 100 fully grown extremely randomised trees on every set"
+    share, rule = (
+        float(full.share.iloc[0]),
+        "that with 100 fully grown extremely randomised trees on every set",
+    )
     if mild := [name for name in HYPERPARAMETERS if name in by_set]:
         within = [name for name in mild if _largest(by_set, [name], share)[0] <= AS_GOOD]
         change, told = _largest(by_set, mild, share)
@@ -196,16 +274,30 @@ def _settings(full: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     if FOREST in by_set:
         change, told = _largest(by_set, [FOREST], share)
         yield Claim(
-            f"{where}: AUROC with a random forest is within .05 of {rule}", change <= AS_GOOD, f"most: {told}; {seeds}", ("forest_alike",)
+            f"{where}: AUROC with a random forest is within .05 of {rule}",
+            change <= AS_GOOD,
+            f"most: {told}; {seeds}",
+            ("forest_alike",),
         )
     if tuned := [name for name in (*HYPERPARAMETERS, *EXTREME) if name in by_set]:
         change, told = _largest(by_set, tuned, share, better=True)
-        text = f"{where}: AUROC with the best of {len(tuned)} settings, chosen on what it is measured on, is at most .05 above that"
-        yield Claim(f"{text} with default settings on every set", change <= AS_GOOD, f"most: {told}; {seeds}", ("little_tuning",))
+        text = (
+            f"{where}: AUROC with the best of {len(tuned)} settings, chosen on what it is measured"
+            " on, is at most .05 above that"
+        )
+        yield Claim(
+            f"{text} with default settings on every set",
+            change <= AS_GOOD,
+            f"most: {told}; {seeds}",
+            ("little_tuning",),
+        )
 
 
-def _largest(by_set: pd.DataFrame, settings: list[str], share: float, *, better: bool = False) -> tuple[float, str]:
-    """Of all sets and settings the largest change of the mean AUROC, of those for the better alone if asked, and what it is of.
+def _largest(
+    by_set: pd.DataFrame, settings: list[str], share: float, *, better: bool = False
+) -> tuple[float, str]:
+    """Of all sets and settings the largest change of the mean AUROC, of those for the better alone
+    if asked, and what it is of.
 
     Parameters
     ----------
@@ -219,7 +311,10 @@ def _largest(by_set: pd.DataFrame, settings: list[str], share: float, *, better:
     name, setting = sizes.idxmax()
     here, default = change[setting].xs(name, level="set"), by_set[DEFAULT].xs(name, level="set")
     interval = f"{signed(float(here.mean()), 2)} ± {number(half_width(here, share), 2)}"
-    return float(sizes.max()), f"{setting} on {name} {interval}, default {number(float(default.mean()), 2)}"
+    return (
+        float(sizes.max()),
+        f"{setting} on {name} {interval}, default {number(float(default.mean()), 2)}",
+    )
 
 
 def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
@@ -231,14 +326,36 @@ def _few_rows(of: pd.DataFrame, where: str, seeds: str) -> Iterator[Claim]:
     apart = mean[mean[SET_SIZE] > TOLD_APART]
     if len(apart):
         fall = apart[VERY_FEW] - apart[SET_SIZE]
-        told = ", ".join(f"{number(float(value), 2)} in {size:g}" for size, value in apart.loc[fall.idxmin()].items())
-        text = f"{where}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of {SET_SIZE}"
+        told = ", ".join(
+            f"{number(float(value), 2)} in {size:g}"
+            for size, value in apart.loc[fall.idxmin()].items()
+        )
+        text = (
+            f"{where}: AUROC in sets of {VERY_FEW} test rows is at most .05 below that in sets of"
+            f" {SET_SIZE}"
+        )
         text += " wherever that is above .9"
-        yield Claim(text, bool((fall >= -AS_GOOD).all()), f"least, {fall.idxmin()}: {told}; {seeds}", ("few_test_rows",))
-    small = default[default["size"] == VERY_FEW].groupby(["rows", "seed"]).value.mean().unstack("rows")
+        yield Claim(
+            text,
+            bool((fall >= -AS_GOOD).all()),
+            f"least, {fall.idxmin()}: {told}; {seeds}",
+            ("few_test_rows",),
+        )
+    small = (
+        default[default["size"] == VERY_FEW].groupby(["rows", "seed"]).value.mean().unstack("rows")
+    )
     if len(small.columns) == 2:
-        text = f"{where}: mean AUROC in sets of {VERY_FEW} test rows is lower with {FEW_TRAINING_ROWS} training rows than with all"
-        yield from below(text, small[FEW_TRAINING_ROWS], small[small.columns.max()], ("few_test_rows",), share=float(of.share.iloc[0]))
+        text = (
+            f"{where}: mean AUROC in sets of {VERY_FEW} test rows is lower with {FEW_TRAINING_ROWS}"
+            " training rows than with all"
+        )
+        yield from below(
+            text,
+            small[FEW_TRAINING_ROWS],
+            small[small.columns.max()],
+            ("few_test_rows",),
+            share=float(of.share.iloc[0]),
+        )
 
 
 def main() -> None:

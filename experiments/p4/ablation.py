@@ -1,9 +1,12 @@
-"""What of LoRe makes the largest error of a group: map, scale, bins, bandwidth, epochs and how they are chosen, on Communities and Crime.
+"""What of LoRe makes the largest error of a group: map, scale, bins, bandwidth, epochs and how they
+are chosen, on Communities and Crime.
 
-``python -m experiments.p4.ablation outputs --seeds 60`` uses the networks of ``kdg run experiment=paper/p4/crime`` and ``crime_long`` where
-they are in the store below ``outputs``, and trains them else. Settings are chosen seed by seed on calibration rows alone, each left out of
-its own neighbourhood, by one of :data:`RULES`. Which rule LoRe should follow was decided on the test rows of the first :data:`LOOKED_AT`
-seeds, so that what a rule is worth is what it does on the others.
+``python -m experiments.p4.ablation outputs --seeds 60`` uses the networks of ``kdg run
+experiment=paper/p4/crime`` and ``crime_long`` where they are in the store below ``outputs``, and
+trains them else. Settings are chosen seed by seed on calibration rows alone, each left out of its
+own neighbourhood, by one of :data:`RULES`. Which rule LoRe should follow was decided on the test
+rows of the first :data:`LOOKED_AT` seeds, so that what a rule is worth is what it does on the
+others.
 """
 
 from __future__ import annotations
@@ -51,12 +54,16 @@ def least_brier(settings: pd.DataFrame) -> int:
 
 
 def most_rows(settings: pd.DataFrame) -> int:
-    """Of the settings within a standard error of the least Brier score that with the most effective rows."""
+    """Of the settings within a standard error of the least Brier score that with the most effective
+    rows.
+    """
     return int(_good_enough(settings).n_eff.idxmax())
 
 
 def fewest_bins(settings: pd.DataFrame) -> int:
-    """Of the settings within a standard error of the least Brier score those with the fewest bins, and of these the most effective rows."""
+    """Of the settings within a standard error of the least Brier score those with the fewest bins,
+    and of these the most effective rows.
+    """
     good = _good_enough(settings)
     return int(good[good.bins == good.bins.min()].n_eff.idxmax())
 
@@ -73,7 +80,9 @@ def _good_enough(settings: pd.DataFrame) -> pd.DataFrame:
     return settings[settings.chosen_by <= least.chosen_by + least.standard_error]
 
 
-def spaces(parent: Any, calibration: Any, test: Any, seed: int) -> Iterator[tuple[str, LocalKernel, np.ndarray, np.ndarray, Sight]]:
+def spaces(
+    parent: Any, calibration: Any, test: Any, seed: int
+) -> Iterator[tuple[str, LocalKernel, np.ndarray, np.ndarray, Sight]]:
     """Name, kernel, calibration rows and test rows as the kernel sees them."""
     maps = {
         "PCA (20)": FeatureMap(reduce="pca", dimensions=20),
@@ -85,32 +94,74 @@ def spaces(parent: Any, calibration: Any, test: Any, seed: int) -> Iterator[tupl
         map_.fit(parent, np.concatenate([calibration, test]) if map_.is_joint else calibration)
         seen = [map_.transform(parent, X) for X in (calibration, test)]
         for scale, unit in (("spread", rms_of(seen[0])), ("none", 1.0)):
-            yield f"{name}, scale {scale}", "laplacian", seen[0] / unit, seen[1] / unit, Sight("laplacian", parent)
+            yield (
+                f"{name}, scale {scale}",
+                "laplacian",
+                seen[0] / unit,
+                seen[1] / unit,
+                Sight("laplacian", parent),
+            )
         if name == "PCA (20)":
             axes = seen[0].std(axis=0)
             axes = np.where(axes > 0, axes, 1)
-            yield f"{name}, scale each axis", "laplacian", seen[0] / axes, seen[1] / axes, Sight("laplacian", parent)
+            yield (
+                f"{name}, scale each axis",
+                "laplacian",
+                seen[0] / axes,
+                seen[1] / axes,
+                Sight("laplacian", parent),
+            )
             unit = rms_of(seen[0])
-            yield f"{name}, scale spread, Gaussian", "gaussian", seen[0] / unit, seen[1] / unit, Sight("gaussian", parent)
+            yield (
+                f"{name}, scale spread, Gaussian",
+                "gaussian",
+                seen[0] / unit,
+                seen[1] / unit,
+                Sight("gaussian", parent),
+            )
     sight = Sight("geodesic", parent)
     yield "geodesic", "geodesic", sight(calibration), sight(test), sight
 
 
 def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any]]:
-    """One row for each setting: its cross-validated Brier score on calibration rows, and max group MCE and Brier score on test rows."""
-    config = plan([f"experiment={experiment}", "method=choice(paper/p4/crime/none)", f"seed=choice({seed})", f"out={out}"]).jobs[0].config
+    """One row for each setting: its cross-validated Brier score on calibration rows, and max group
+    MCE and Brier score on test rows.
+    """
+    config = (
+        plan(
+            [
+                f"experiment={experiment}",
+                "method=choice(paper/p4/crime/none)",
+                f"seed=choice({seed})",
+                f"out={out}",
+            ]
+        )
+        .jobs[0]
+        .config
+    )
     splits = stages.split(config.dataset, seed)
     parent = StoredStages(config, splits, Watch()).fit().value
     rows = {"calibration": splits.calibration, "test": splits.test}
     top = {on: TopLabel.of(parent.predict_proba(each.X)) for on, each in rows.items()}
     right = {on: top[on].correct(rows[on].y) for on in rows}
     nobody = {on: np.zeros(len(each.y), dtype=np.intp) for on, each in rows.items()}
-    for name, kernel, seen, seen_test, sight in spaces(parent, rows["calibration"].X, rows["test"].X, seed):
-        at = {on: Places(s, top[on].confidence, nobody[on], top[on].confidence) for on, s in (("calibration", seen), ("test", seen_test))}
+    for name, kernel, seen, seen_test, sight in spaces(
+        parent, rows["calibration"].X, rows["test"].X, seed
+    ):
+        at = {
+            on: Places(s, top[on].confidence, nobody[on], top[on].confidence)
+            for on, s in (("calibration", seen), ("test", seen_test))
+        }
         values = right["calibration"].astype(np.float64)
         confidence = top["calibration"].confidence
         near = Neighbours(
-            kernel, seen, values, confidence, np.ones(len(values)), bin_edges(confidence, 1, "uniform"), nobody["calibration"]
+            kernel,
+            seen,
+            values,
+            confidence,
+            np.ones(len(values)),
+            bin_edges(confidence, 1, "uniform"),
+            nobody["calibration"],
         )
         for bins in BINS:
             here = near.with_bins(bins)
@@ -120,8 +171,17 @@ def settings_of(seed: int, experiment: str, out: Path) -> Iterator[dict[str, Any
             for i, gamma in enumerate(BANDWIDTHS):
                 stated = TopLabel(top["test"].predicted, said[i].clip(0, 1), top["test"].n_classes)
                 yield {
-                    **{"seed": seed, "map": name, "bins": bins, "bandwidth": gamma, "n_eff": float(np.median(n_eff[i]))},
-                    **{"chosen_by": float(squared[i].mean()), "standard_error": float(squared[i].std() / np.sqrt(len(values)))},
+                    **{
+                        "seed": seed,
+                        "map": name,
+                        "bins": bins,
+                        "bandwidth": gamma,
+                        "n_eff": float(np.median(n_eff[i])),
+                    },
+                    **{
+                        "chosen_by": float(squared[i].mean()),
+                        "standard_error": float(squared[i].std() / np.sqrt(len(values))),
+                    },
                     "group_mce": group_mce(splits.test.y, stated, splits.test.groups, bins=5),
                     "brier": float(np.mean((said[i] - right["test"]) ** 2)),
                 }
@@ -137,8 +197,12 @@ def chosen(settings: pd.DataFrame, rule: Callable[[pd.DataFrame], int]) -> pd.Da
 
 
 def fixed_table(frame: pd.DataFrame) -> str:
-    """Mean of max group MCE for each map and number of bins, at fixed bandwidths and at that of least Brier score on calibration rows."""
-    lines = head(["map and scale", "bins", *(f"γ = {g:g}" for g in FIXED), "γ by CV", "sd", "its Brier"])
+    """Mean of max group MCE for each map and number of bins, at fixed bandwidths and at that of
+    least Brier score on calibration rows.
+    """
+    lines = head(
+        ["map and scale", "bins", *(f"γ = {g:g}" for g in FIXED), "γ by CV", "sd", "its Brier"]
+    )
     for (name, bins), part in frame.groupby(["map", "bins"], sort=False):
         cells = [number(float(part[part.bandwidth == gamma].group_mce.mean())) for gamma in FIXED]
         lines.append(line([str(name), str(bins), *cells, *_summary(chosen(part, least_brier))]))
@@ -146,28 +210,58 @@ def fixed_table(frame: pd.DataFrame) -> str:
 
 
 def rules_table(frame: pd.DataFrame) -> str:
-    """What each rule makes of each map, and of all of them: max group MCE less that of histogram binning, of all and of the other seeds."""
+    """What each rule makes of each map, and of all of them: max group MCE less that of histogram
+    binning, of all and of the other seeds.
+    """
     histogram, constant = (_setting(frame, *each) for each in (HISTOGRAM, CONSTANT))
     less = ["less histogram binning", *DIFFERENCE[1:]]
-    lines = head(["map and scale", "rule", "max group MCE", "sd", "its Brier", *less, f"seeds from {LOOKED_AT} on", *DIFFERENCE[1:]])
+    lines = head(
+        [
+            "map and scale",
+            "rule",
+            "max group MCE",
+            "sd",
+            "its Brier",
+            *less,
+            f"seeds from {LOOKED_AT} on",
+            *DIFFERENCE[1:],
+        ]
+    )
     maps = [(str(each), part) for each, part in frame.groupby("map", sort=False)]
     for each, part in [*maps, ("**all of them**", frame)]:
         for rule, choose in RULES.items():
             found = chosen(part, choose)
             difference = found.set_index("seed").group_mce - histogram
-            cells = [cell for part in (difference, difference[difference.index >= LOOKED_AT]) for cell in difference_cells(part, SHARE)]
+            cells = [
+                cell
+                for part in (difference, difference[difference.index >= LOOKED_AT])
+                for cell in difference_cells(part, SHARE)
+            ]
             lines.append(line([each, rule, *_summary(found), *cells]))
-    said = (f"{number(float(each.mean()))} ± {number(float(each.std()))}" for each in (histogram, constant))
-    return "\n".join([*lines, "", "Histogram binning: {}; one confidence for all rows: {}.".format(*said)])
+    said = (
+        f"{number(float(each.mean()))} ± {number(float(each.std()))}"
+        for each in (histogram, constant)
+    )
+    return "\n".join(
+        [*lines, "", "Histogram binning: {}; one confidence for all rows: {}.".format(*said)]
+    )
 
 
 def _setting(frame: pd.DataFrame, name: str, bins: int, bandwidth: float) -> pd.Series:
     """Max group MCE of one setting, by seed."""
-    return frame[(frame["map"] == name) & (frame.bins == bins) & (frame.bandwidth == bandwidth)].set_index("seed").group_mce
+    return (
+        frame[(frame["map"] == name) & (frame.bins == bins) & (frame.bandwidth == bandwidth)]
+        .set_index("seed")
+        .group_mce
+    )
 
 
 def _summary(chosen: pd.DataFrame) -> list[str]:
-    return [number(float(chosen.group_mce.mean())), number(float(chosen.group_mce.std())), number(float(chosen.brier.mean()))]
+    return [
+        number(float(chosen.group_mce.mean())),
+        number(float(chosen.group_mce.std())),
+        number(float(chosen.brier.mean())),
+    ]
 
 
 def main() -> None:
@@ -175,12 +269,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("outputs", nargs="?", default="outputs", type=Path)
     parser.add_argument("--seeds", type=int, default=60)
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; -1: as many as there are cores")
+    parser.add_argument(
+        "--jobs", type=int, default=-1, help="processes; -1: as many as there are cores"
+    )
     arguments = parser.parse_args()
     for network, experiment in NETWORKS.items():
-        rows = Parallel(arguments.jobs)(delayed(_rows)(seed, experiment, arguments.outputs) for seed in range(arguments.seeds))
+        rows = Parallel(arguments.jobs)(
+            delayed(_rows)(seed, experiment, arguments.outputs) for seed in range(arguments.seeds)
+        )
         frame = pd.DataFrame(list(chain.from_iterable(rows)))
-        print(f"### {network}, {frame.seed.nunique()} seeds\n\n{fixed_table(frame)}\n\n{rules_table(frame)}\n")
+        print(
+            f"### {network}, {frame.seed.nunique()}"
+            f" seeds\n\n{fixed_table(frame)}\n\n{rules_table(frame)}\n"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Figure 2 of Luo et al. of Communities and Crime: the local errors within the best and the worst bin of confidence, in the plane of t-SNE.
+"""Figure 2 of Luo et al. of Communities and Crime: the local errors within the best and the worst
+bin of confidence, in the plane of t-SNE.
 
-``kdg run dataset=crime preprocess=standardized network=paper/p4/crime_long method=paper/p4/crime/lore_pca metrics=local_features
-figures=none ood=none``, and then ``python -m experiments.p4.bins outputs``.
+``kdg run dataset=crime preprocess=standardized network=paper/p4/crime_long
+method=paper/p4/crime/lore_pca metrics=local_features figures=none ood=none``, and then ``python -m
+experiments.p4.bins outputs``.
 """
 
 from __future__ import annotations
@@ -25,30 +27,50 @@ TABLE = "lce_map"
 
 
 def figure2(outputs: Path) -> Figure:
-    """Draw the first seed of the runs on Communities and Crime that measured local errors in the plane.
+    """Draw the first seed of the runs on Communities and Crime that measured local errors in the
+    plane.
 
     Raises
     ------
     DataError
         There is no such run.
     """
-    records = [json.loads(path.read_text()) for path in sorted(outputs.glob("crime/*/*/result.json"))]
+    records = [
+        json.loads(path.read_text()) for path in sorted(outputs.glob("crime/*/*/result.json"))
+    ]
     records = [record for record in records if TABLE in record["files"]["tables"]]
     if not records:
-        raise DataError(f"no run in {outputs} has local errors in the plane: run one with dataset=crime metrics=local_features")
+        raise DataError(
+            f"no run in {outputs} has local errors in the plane: run one with dataset=crime"
+            " metrics=local_features"
+        )
     record = min(records, key=lambda record: (record["seed"], record["run_id"]))
     splits, parent, calibrated = models_of(record, outputs)
-    run = Drawing(splits, evaluation_of(record, outputs), (Model(parent), Model(calibrated)), ("network", "recalibrated"))
+    run = Drawing(
+        splits,
+        evaluation_of(record, outputs),
+        (Model(parent), Model(calibrated)),
+        ("network", "recalibrated"),
+    )
     return lce_of_bins_of_run(run, TABLE)
 
 
 def main() -> None:
     """Draw it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--to", type=Path, default=Path("outputs/p4_figures"), help="where the picture goes")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+    )
+    parser.add_argument(
+        "--to", type=Path, default=Path("outputs/p4_figures"), help="where the picture goes"
+    )
     given = parser.parse_args()
-    print(*save_picture(figure2(given.outputs), given.to / "crime_bins", Path(__file__).parent), sep="\n")
+    print(
+        *save_picture(figure2(given.outputs), given.to / "crime_bins", Path(__file__).parent),
+        sep="\n",
+    )
 
 
 if __name__ == "__main__":

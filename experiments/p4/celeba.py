@@ -1,8 +1,10 @@
-"""CelebA's attribute table beside Tables 1 to 3 (settings 2 and 3) of Luo et al.: what the experiments ``paper/p4/celeba_hair_*`` print.
+"""CelebA's attribute table beside Tables 1 to 3 (settings 2 and 3) of Luo et al.: what the
+experiments ``paper/p4/celeba_hair_*`` print.
 
-``python -m experiments.p4.celeba outputs`` prints both again, from any subset of the runs. The paper's classifier is a ResNet-50 on the
-images and its features are Inception's; here both are a network of 3×100 units on the other attributes. The two settings, their rows,
-groups, bins, epochs, batches and learning rate are the paper's.
+``python -m experiments.p4.celeba outputs`` prints both again, from any subset of the runs. The
+paper's classifier is a ResNet-50 on the images and its features are Inception's; here both are a
+network of 3×100 units on the other attributes. The two settings, their rows, groups, bins, epochs,
+batches and learning rate are the paper's.
 """
 
 from __future__ import annotations
@@ -49,9 +51,10 @@ HAIR_COLOR = setting.Setting(
         "group_mce_100": None,
     },
     note=(
-        "Mean ± standard deviation over seeds of the network, of 19,962 test rows; 15 equal bins. NLL (probabilities at least 1e-12) and "
-        "Brier score are of whole rows, which a method of the top label fills up in the network's proportions. LoRe in t-SNE is not run: "
-        "it would embed 39,829 rows anew for every seed."
+        "Mean ± standard deviation over seeds of the network, of 19,962 test rows; 15 equal bins."
+        " NLL (probabilities at least 1e-12) and Brier score are of whole rows, which a method of"
+        " the top label fills up in the network's proportions. LoRe in t-SNE is not run: it would"
+        " embed 39,829 rows anew for every seed."
     ),
     called={
         "mlce_pca": "MLCE, γ = 0.4 (PCA), γ in units of spread",
@@ -62,13 +65,20 @@ HAIR_COLOR = setting.Setting(
     own={"error": "error"},
     resplit=False,
 )
-HAIR_TYPE = replace(HAIR_COLOR, title="Luo et al., setting 3 (hair type), on attributes", dataset="celeba_hair_type")
+HAIR_TYPE = replace(
+    HAIR_COLOR, title="Luo et al., setting 3 (hair type), on attributes", dataset="celeba_hair_type"
+)
 SETTINGS = {each.dataset: each for each in (HAIR_COLOR, HAIR_TYPE)}
 
 
 def beside(records: Sequence[Record]) -> str:
-    """Tables 1 to 3, published and found, and the paired tests, of each setting among the records of a sweep; markdown."""
-    found = {name: [record for record in records if record["dataset"]["name"] == name] for name in SETTINGS}
+    """Tables 1 to 3, published and found, and the paired tests, of each setting among the records
+    of a sweep; markdown.
+    """
+    found = {
+        name: [record for record in records if record["dataset"]["name"] == name]
+        for name in SETTINGS
+    }
     parts = [setting.beside(mine, SETTINGS[name]) for name, mine in found.items() if mine]
     return "\n\n".join(parts) if parts else HAIR_COLOR.missing
 
@@ -76,7 +86,15 @@ def beside(records: Sequence[Record]) -> str:
 def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
     folder = Path(arguments[0] if arguments else "outputs")
-    print(beside([record for name in SETTINGS for record in runs_of(f"paper/p4/{name}", folder, free=["dataset.path"])]))
+    print(
+        beside(
+            [
+                record
+                for name in SETTINGS
+                for record in runs_of(f"paper/p4/{name}", folder, free=["dataset.path"])
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

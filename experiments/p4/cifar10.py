@@ -1,9 +1,10 @@
 """CIFAR-10 in ImageNet's place: Table 4 and Figures 3, 4, 9 and 10 to 15 of Luo et al.
 
-``python -m experiments.p4.cifar10 features cifar10.npz --record wideresnet=FILE --record lenet_5=FILE`` makes the file of scores and
-features, ``kdg run experiment=paper/p4/cifar10`` runs every method on splits of it and prints the tables at its end; ``… tables outputs``
-prints them again, from any subset of the runs, and ``… figures outputs`` draws. The scores are records of networks that others trained, so
-that MMCE, which trains one, has no row.
+``python -m experiments.p4.cifar10 features cifar10.npz --record wideresnet=FILE --record
+lenet_5=FILE`` makes the file of scores and features, ``kdg run experiment=paper/p4/cifar10`` runs
+every method on splits of it and prints the tables at its end; ``… tables outputs`` prints them
+again, from any subset of the runs, and ``… figures outputs`` draws. The scores are records of
+networks that others trained, so that MMCE, which trains one, has no row.
 """
 
 from __future__ import annotations
@@ -49,13 +50,35 @@ METHODS = {
     "bin_mean_shift": None,
 }
 """Method → its row in Table 4; None where the paper does not have it."""
-COLUMNS = {"prr": ("PRR", "PRR"), "ece": ("ECE", "ECE"), "nll": ("NLL", "NLL"), "brier": ("Brier", None), "reward": ("reward", None),
-           "aurc": ("AURC", None), "error": ("error", None), "nll_top_clipped": ("clipped", None)}  # fmt: skip
-"""Metric → its column, and that of Table 4; the paper's Brier score of 40.6 is in no unit that could be told."""
+COLUMNS = {
+    "prr": ("PRR", "PRR"),
+    "ece": ("ECE", "ECE"),
+    "nll": ("NLL", "NLL"),
+    "brier": ("Brier", None),
+    "reward": ("reward", None),
+    "aurc": ("AURC", None),
+    "error": ("error", None),
+    "nll_top_clipped": ("clipped", None),
+}
+"""Metric → its column, and that of Table 4; the paper's Brier score of 40.6 is in no unit that
+could be told.
+"""
 AGAINST = ("none", "temperature", "histogram", "isotonic")
 MAPS = {"resnet": "ResNet-8", "lenet": "LeNet-5", "pixels": "pixels"}
-"""Space of a metric → what figures and tables call it; LoRe in it is ``lore_…``, but ``lore_tsne`` in that of the ResNet."""
-ACROSS = ("none", "temperature", "histogram", "lore_tsne_02", "lore_lenet_02", "lore_pixels_02", "lore_tsne", "lore_lenet", "lore_pixels")
+"""Space of a metric → what figures and tables call it; LoRe in it is ``lore_…``, but ``lore_tsne``
+in that of the ResNet.
+"""
+ACROSS = (
+    "none",
+    "temperature",
+    "histogram",
+    "lore_tsne_02",
+    "lore_lenet_02",
+    "lore_pixels_02",
+    "lore_tsne",
+    "lore_lenet",
+    "lore_pixels",
+)
 """Methods whose local errors are measured in each map."""
 LOCAL = {"mlce_{}": "MLCE", "mlce_{}_30": "MLCE, bins of ≥ 30 rows", "lce_{}": "mean LCE"}
 DRAWN = ("none", "temperature", "histogram", "isotonic", "lore_tsne_02", "lore_tsne")
@@ -72,7 +95,9 @@ splits that share rows (Nadeau and Bengio 2003); (k/n): above 0 in k of n."""
 
 
 def beside(records: Sequence[Record]) -> str:
-    """Table 4, published and found, paired differences of PRR and local errors in three maps, for each record of scores; markdown."""
+    """Table 4, published and found, paired differences of PRR and local errors in three maps, for
+    each record of scores; markdown.
+    """
     parts = []
     for name in sorted({str(record["dataset"]["name"]) for record in records}, reverse=True):
         mine = [record for record in records if record["dataset"]["name"] == name]
@@ -80,8 +105,16 @@ def beside(records: Sequence[Record]) -> str:
         if frame.empty:
             continue
         n_calibration, n_test = (mine[0]["dataset"][count] for count in ("n_calibration", "n_test"))
-        title = f"## Luo et al., {name}: {n_calibration:,} calibration rows, {n_test:,} test rows, {frame.seed.nunique()} splits"
-        parts += [title, decisions(frame), paired(frame, n_test / n_calibration), across_maps(frame)]
+        title = (
+            f"## Luo et al., {name}: {n_calibration:,} calibration rows, {n_test:,} test rows,"
+            f" {frame.seed.nunique()} splits"
+        )
+        parts += [
+            title,
+            decisions(frame),
+            paired(frame, n_test / n_calibration),
+            across_maps(frame),
+        ]
     return "\n\n".join([*parts, NOTE]) if parts else "no run of CIFAR-10 scores is there"
 
 
@@ -89,12 +122,25 @@ def decisions(frame: pd.DataFrame) -> str:
     """Table 4, ours beside what was published."""
     published = read_published(Path(__file__).parent)
     table = published[published.item == "Table 4"]
-    lines = head(["method", *(part for name, said in COLUMNS.values() for part in ([name, "published"] if said else [name]))])
+    lines = head(
+        [
+            "method",
+            *(
+                part
+                for name, said in COLUMNS.values()
+                for part in ([name, "published"] if said else [name])
+            ),
+        ]
+    )
     wide = _means(frame)
     for method in (m for m in METHODS if m in wide.index):
         row = [method]
         for metric, (_, said) in COLUMNS.items():
-            row.append(number(float(wide[metric].get(method, np.nan)), 1 if metric == "nll_top_clipped" else 3).replace("-", "−"))
+            row.append(
+                number(
+                    float(wide[metric].get(method, np.nan)), 1 if metric == "nll_top_clipped" else 3
+                ).replace("-", "−")
+            )
             if said:
                 row.append(cell(table[(table.method == METHODS[method]) & (table.metric == said)]))
         lines.append(line(row))
@@ -103,10 +149,29 @@ def decisions(frame: pd.DataFrame) -> str:
 
 def paired(frame: pd.DataFrame, share: float) -> str:
     """PRR and reward of each LoRe less that of each of :data:`AGAINST`, split by split."""
-    lines = head(["LoRe", *(f"{name} less that of {other}" for name in ("PRR", "reward") for other in AGAINST)])
-    wide = {metric: frame[frame.metric == metric].pivot(index="seed", columns="method", values="value") for metric in ("prr", "reward")}
+    lines = head(
+        [
+            "LoRe",
+            *(f"{name} less that of {other}" for name in ("PRR", "reward") for other in AGAINST),
+        ]
+    )
+    wide = {
+        metric: frame[frame.metric == metric].pivot(index="seed", columns="method", values="value")
+        for metric in ("prr", "reward")
+    }
     for method in (m for m in METHODS if m.startswith("lore") and m in wide["prr"]):
-        lines.append(line([method, *(_difference(values, method, other, share) for values in wide.values() for other in AGAINST)]))
+        lines.append(
+            line(
+                [
+                    method,
+                    *(
+                        _difference(values, method, other, share)
+                        for values in wide.values()
+                        for other in AGAINST
+                    ),
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
@@ -120,7 +185,9 @@ def _difference(values: pd.DataFrame, method: str, other: str, share: float) -> 
 
 
 def across_maps(frame: pd.DataFrame) -> str:
-    """Local errors at γ = 0.2 in the t-SNE of each map (rows) of LoRe in each map and of others (columns); the least of a row in bold."""
+    """Local errors at γ = 0.2 in the t-SNE of each map (rows) of LoRe in each map and of others
+    (columns); the least of a row in bold.
+    """
     wide = _means(frame)
     methods = [method for method in ACROSS if method in wide.index]
     lines = head(["γ = 0.2", "measured in", *methods])
@@ -140,8 +207,14 @@ def _means(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def figure3(study: Study) -> Figure:
-    """Figures 3 and 9 (MLCE) and 16 (mean LCE): in the t-SNE that LoRe looks in, there without small bins too, and in components."""
-    spaces = {"resnet": "3-D t-SNE", "resnet_30": "t-SNE, bins of ≥ 30 rows", "pca": "50 components"}
+    """Figures 3 and 9 (MLCE) and 16 (mean LCE): in the t-SNE that LoRe looks in, there without
+    small bins too, and in components.
+    """
+    spaces = {
+        "resnet": "3-D t-SNE",
+        "resnet_30": "t-SNE, bins of ≥ 30 rows",
+        "pca": "50 components",
+    }
     return lce(study, {f"lce_by_bandwidth_{space}": title for space, title in spaces.items()})
 
 
@@ -151,7 +224,9 @@ def figure10(study: Study) -> Figure:
 
 
 def figure10_without_small_bins(study: Study) -> Figure:
-    """As :func:`figure10`, in bins of 30 rows and more: of few rows, the paper has 25,000, one row alone decides the others."""
+    """As :func:`figure10`, in bins of 30 rows and more: of few rows, the paper has 25,000, one row
+    alone decides the others.
+    """
     return _in_each_map(study, "lce_by_bandwidth_{}_30")
 
 
@@ -169,33 +244,52 @@ FIGURES: dict[str, tuple[Callable[[Study], Figure], Sequence[str]]] = {
 
 
 def draw(records: Sequence[Record], outputs: Path, folder: Path) -> list[Path]:
-    """Every picture of every record of scores; ``outputs`` has the runs, ``folder`` gets the pictures."""
+    """Every picture of every record of scores; ``outputs`` has the runs, ``folder`` gets the
+    pictures.
+    """
     paths = []
     for dataset in sorted({str(record["dataset"]["name"]) for record in records}):
         mine = [record for record in records if record["dataset"]["name"] == dataset]
         for name, (figure, methods) in FIGURES.items():
-            paths += save_picture(figure(study_of(mine, outputs, methods)), folder / f"{dataset}_{name}", Path(__file__).parent)
+            paths += save_picture(
+                figure(study_of(mine, outputs, methods)),
+                folder / f"{dataset}_{name}",
+                Path(__file__).parent,
+            )
     return paths
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make the file, print the tables, or draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     what = parser.add_subparsers(dest="what", required=True)
     features = what.add_parser("features", help="make the file of scores and features")
     features.add_argument("path", type=Path, help="the .npz file to write")
     features.add_argument(
-        "--record", action="append", required=True, metavar="NAME=FILE", help="softmax of the 10,000 test images: predictions, ground_truth"
+        "--record",
+        action="append",
+        required=True,
+        metavar="NAME=FILE",
+        help="softmax of the 10,000 test images: predictions, ground_truth",
     )
     for name, help_ in (("tables", "print what the runs found"), ("figures", "draw it")):
         told = what.add_parser(name, help=help_)
-        told.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    told.add_argument("--to", type=Path, default=Path("outputs/p4_cifar10"), help="where the pictures go")
+        told.add_argument(
+            "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+        )
+    told.add_argument(
+        "--to", type=Path, default=Path("outputs/p4_cifar10"), help="where the pictures go"
+    )
     given = parser.parse_args(arguments)
     if given.what == "features":
         named = dict(each.partition("=")[::2] for each in given.record)
         made = cifar10_features.make(given.path, {name: Path(path) for name, path in named.items()})
-        print(f"{given.path}: {len(made['label']):,} images; " + ", ".join(f"{name} {array.shape[1:]}" for name, array in made.items()))
+        print(
+            f"{given.path}: {len(made['label']):,} images; "
+            + ", ".join(f"{name} {array.shape[1:]}" for name, array in made.items())
+        )
         return
     records = runs_of(EXPERIMENT, given.outputs, free=FREE)
     if given.what == "tables":

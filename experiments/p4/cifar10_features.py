@@ -1,8 +1,10 @@
-"""Scores of published records of CIFAR-10, and what three feature maps see in the same images, in one file.
+"""Scores of published records of CIFAR-10, and what three feature maps see in the same images, in
+one file.
 
-``python -m experiments.p4.cifar10 features cifar10.npz --record wideresnet=softmax.npz`` makes it: Luo et al. recalibrate a ResNet-50 on
-ImageNet in the features of other networks; here those are networks that are trained on the 10,000 training images at hand, which takes
-minutes, and the images' own principal components.
+``python -m experiments.p4.cifar10 features cifar10.npz --record wideresnet=softmax.npz`` makes it:
+Luo et al. recalibrate a ResNet-50 on ImageNet in the features of other networks; here those are
+networks that are trained on the 10,000 training images at hand, which takes minutes, and the
+images' own principal components.
 """
 
 from __future__ import annotations
@@ -28,13 +30,16 @@ COMPONENTS, DIMENSIONS = 50, 3
 """Of principal components and of t-SNE: as many as Luo et al. keep of images."""
 NETWORKS: Mapping[str, Network] = {
     "resnet": ResidualNetwork(depth=8, max_epochs=20, random_state=0),
-    "lenet": ConvolutionalNetwork(architecture="lenet", max_epochs=15, patience=None, random_state=1),
+    "lenet": ConvolutionalNetwork(
+        architecture="lenet", max_epochs=15, patience=None, random_state=1
+    ),
 }
 """What is trained for its last hidden layer, of 64 and of 84 units; short, for a CPU."""
 
 
 def positions(part: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where a sequence from which some are missing lies in the whole one: the first and the last place that each member can have, Int[m].
+    """Where a sequence from which some are missing lies in the whole one: the first and the last
+    place that each member can have, Int[m].
 
     Members of both are in the same order; where both places are the same, there is no other.
 
@@ -60,16 +65,26 @@ def _leftmost(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
             at += 1
         found.append(at)
     if at >= len(whole):
-        raise DataError(f"{len(part):,} labels are not among {len(whole):,} in this order; give the record of the same images")
+        raise DataError(
+            f"{len(part):,} labels are not among {len(whole):,} in this order; give the record of"
+            " the same images"
+        )
     return np.array(found, dtype=np.intp)
 
 
 def read_record(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Scores Float64[10000, 10] and labels Int[10000] of a record in the official order of the test images."""
+    """Scores Float64[10000, 10] and labels Int[10000] of a record in the official order of the test
+    images.
+    """
     with np.load(path) as arrays:
         if missing := {"predictions", "ground_truth"} - set(arrays.files):
-            raise DataError(f"{path} has no array {' or '.join(sorted(missing))}; give a record with softmax outputs and labels")
-        return arrays["predictions"].astype(np.float64), arrays["ground_truth"].ravel().astype(np.intp)
+            raise DataError(
+                f"{path} has no array {' or '.join(sorted(missing))}; give a record with softmax"
+                " outputs and labels"
+            )
+        return arrays["predictions"].astype(np.float64), arrays["ground_truth"].ravel().astype(
+            np.intp
+        )
 
 
 def images() -> tuple[Dataset, Dataset]:
@@ -82,23 +97,38 @@ def images() -> tuple[Dataset, Dataset]:
     """
     data = build(plan(["dataset=cifar10"]).jobs[0].config.dataset).load()
     if not N_TRAIN < len(data.y) <= N_TRAIN + FIRST:
-        raise DataError(f"cifar10 must be {N_TRAIN:,} training and up to {FIRST:,} test images, got {len(data.y):,} rows")
+        raise DataError(
+            f"cifar10 must be {N_TRAIN:,} training and up to {FIRST:,} test images, got"
+            f" {len(data.y):,} rows"
+        )
     return data.rows(np.arange(N_TRAIN)), data.rows(np.arange(N_TRAIN, len(data.y)))
 
 
 def features(train: Dataset, test: Dataset) -> dict[str, np.ndarray]:
-    """Name → Float32[n, m]: last hidden layers of :data:`NETWORKS`, and principal components of pixels, fitted on training images."""
-    found = {name: network.fit(train.X, train.y).transform(test.X) for name, network in NETWORKS.items()}
-    components = PCA(COMPONENTS, svd_solver="randomized", random_state=0).fit(train.X.reshape(len(train.X), -1))
-    return found | {"pixels": components.transform(test.X.reshape(len(test.X), -1)).astype(np.float32)}
+    """Name → Float32[n, m]: last hidden layers of :data:`NETWORKS`, and principal components of
+    pixels, fitted on training images.
+    """
+    found = {
+        name: network.fit(train.X, train.y).transform(test.X) for name, network in NETWORKS.items()
+    }
+    components = PCA(COMPONENTS, svd_solver="randomized", random_state=0).fit(
+        train.X.reshape(len(train.X), -1)
+    )
+    return found | {
+        "pixels": components.transform(test.X.reshape(len(test.X), -1)).astype(np.float32)
+    }
 
 
-def collected(records: Mapping[str, Path], test: Dataset, seen: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays of the file: label, index (official, of the test image), scores of each record and features ``seen`` in test images, by name.
+def collected(
+    records: Mapping[str, Path], test: Dataset, seen: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Arrays of the file: label, index (official, of the test image), scores of each record and
+    features ``seen`` in test images, by name.
 
-    Labels tell which of the official images each is, where images of one label that follow each other are all there; others are left out.
-    Features are embedded too ("resnet_tsne"), of all images once and without their labels: calibration and test rows of a split are these
-    images, so it is the joint embedding of Luo et al., and the same for every split and method.
+    Labels tell which of the official images each is, where images of one label that follow each
+    other are all there; others are left out. Features are embedded too ("resnet_tsne"), of all
+    images once and without their labels: calibration and test rows of a split are these images, so
+    it is the joint embedding of Luo et al., and the same for every split and method.
     """
     scores = {name: read_record(path) for name, path in records.items()}
     places = [positions(test.y, labels[:FIRST]) for _, labels in scores.values()]
@@ -107,7 +137,10 @@ def collected(records: Mapping[str, Path], test: Dataset, seen: Mapping[str, np.
     arrays = {"label": test.y[sure].astype(np.int16), "index": index}
     arrays |= {name: each[index] for name, (each, _) in scores.items()}
     kept = {name: each[sure] for name, each in seen.items()}
-    embedded = {f"{name}_tsne": JointEmbedding(DIMENSIONS, 0).fit(each).embedding_.astype(np.float32) for name, each in kept.items()}
+    embedded = {
+        f"{name}_tsne": JointEmbedding(DIMENSIONS, 0).fit(each).embedding_.astype(np.float32)
+        for name, each in kept.items()
+    }
     return arrays | kept | embedded
 
 

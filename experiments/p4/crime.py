@@ -1,7 +1,8 @@
-"""Communities and Crime beside Tables 1 to 3 (setting 1) of Luo et al.: what ``kdg run experiment=paper/p4/crime`` prints at its end.
+"""Communities and Crime beside Tables 1 to 3 (setting 1) of Luo et al.: what ``kdg run
+experiment=paper/p4/crime`` prints at its end.
 
-``python -m experiments.p4.crime outputs`` prints it again, from any subset of the runs, and with ``paper/p4/crime_long`` behind it that of
-the network that is trained for long.
+``python -m experiments.p4.crime outputs`` prints it again, from any subset of the runs, and with
+``paper/p4/crime_long`` behind it that of the network that is trained for long.
 """
 
 from __future__ import annotations
@@ -39,8 +40,15 @@ SETTING = setting.Setting(
         "constant": None,
     },
     cells={"group_mce_10": "in cells of ≥ 10 rows"},
-    ours={"lore_free": ("LoRe PCA", "simplest γ and bins"), "lore_geodesic": ("LoRe PCA", "geodesic, simplest γ and bins")},
-    overall={"ece": ("ECE in percent", 100.0), "nll_top": ("NLL", 1.0), "brier_top": ("Brier", 1.0)},
+    ours={
+        "lore_free": ("LoRe PCA", "simplest γ and bins"),
+        "lore_geodesic": ("LoRe PCA", "geodesic, simplest γ and bins"),
+    },
+    overall={
+        "ece": ("ECE in percent", 100.0),
+        "nll_top": ("NLL", 1.0),
+        "brier_top": ("Brier", 1.0),
+    },
     digits=2,
     correlated={
         "ece": "ECE",
@@ -65,22 +73,34 @@ SETTING = setting.Setting(
 
 
 def beside(records: Sequence[Record]) -> str:
-    """Tables 1 to 3 of setting 1, published and found, and the paired tests, of the records of a sweep; markdown."""
+    """Tables 1 to 3 of setting 1, published and found, and the paired tests, of the records of a
+    sweep; markdown.
+    """
     return setting.beside(records, SETTING)
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Its numbers as :func:`experiments.p4.setting.measured` has them, behind both networks; MMCE trains one of its own, stopped early."""
+    """Its numbers as :func:`experiments.p4.setting.measured` has them, behind both networks; MMCE
+    trains one of its own, stopped early.
+    """
     found = [
         setting.measured(pd.DataFrame(setting.entries(runs_of(EXPERIMENT, folder))), SETTING),
-        setting.measured(pd.DataFrame(setting.entries(runs_of(LONG, folder))), SETTING, "60 epochs", alone=("mmce",)),
+        setting.measured(
+            pd.DataFrame(setting.entries(runs_of(LONG, folder))),
+            SETTING,
+            "60 epochs",
+            alone=("mmce",),
+        ),
     ]
     return pd.concat(found, ignore_index=True)
 
 
 def main(arguments: Sequence[str]) -> None:
     """Print the tables of the runs below a folder."""
-    folder, experiment = Path(arguments[0] if arguments else "outputs"), arguments[1] if len(arguments) > 1 else EXPERIMENT
+    folder, experiment = (
+        Path(arguments[0] if arguments else "outputs"),
+        arguments[1] if len(arguments) > 1 else EXPERIMENT,
+    )
     print(beside(runs_of(experiment, folder)))
 
 

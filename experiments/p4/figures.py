@@ -1,8 +1,9 @@
-"""Figures of Luo et al. from finished runs, of Communities and Crime by ``python -m experiments.p4.figures outputs``.
+"""Figures of Luo et al. from finished runs, of Communities and Crime by ``python -m
+experiments.p4.figures outputs``.
 
-``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17; 6, 7, 18 and 19 of CelebA). ``groups``: which group each
-method is most wrong about (behind Table 1). ``correlation``: max group MCE against other metrics (Table 2). All are drawn of the seeds that
-every method has.
+``lce``: MLCE and mean LCE against the bandwidth in each space (Figures 5 and 17; 6, 7, 18 and 19 of
+CelebA). ``groups``: which group each method is most wrong about (behind Table 1). ``correlation``:
+max group MCE against other metrics (Table 2). All are drawn of the seeds that every method has.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from experiments.common.command import in_one_line
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from kdgraph.errors import DataError
-from kdgraph.figures import GroupTable, LceCurves, group_tables, lce_against_bandwidth, metric_against_metrics, reward_against_ratio
+from kdgraph.figures import (
+    GroupTable,
+    LceCurves,
+    group_tables,
+    lce_against_bandwidth,
+    metric_against_metrics,
+    reward_against_ratio,
+)
 
 LABELS = {
     "none": "no recalibration",
@@ -35,7 +43,9 @@ LABELS = {
     "lore_free": "LoRe, simplest",
     "lore_geodesic": "LoRe, geodesic",
 }
-"""Methods of the paper and two of ours, by the names of their runs, in the order of the key; the first is the parent."""
+"""Methods of the paper and two of ours, by the names of their runs, in the order of the key; the
+first is the parent.
+"""
 OTHERS = {
     "lore_tsne_02": "LoRe in ResNet-8, γ = 0.2",
     "lore_lenet_02": "LoRe in LeNet-5, γ = 0.2",
@@ -78,15 +88,27 @@ class Study:
 
     def metric(self, name: str) -> dict[str, np.ndarray]:
         """Label → Float[s], in the order of the seeds."""
-        wide = self.numbers[self.numbers.metric == name].pivot(index="seed", columns="method", values="value").loc[self.seeds]
+        wide = (
+            self.numbers[self.numbers.metric == name]
+            .pivot(index="seed", columns="method", values="value")
+            .loc[self.seeds]
+        )
         return {label_of(method): wide[method].to_numpy(float) for method in self.methods}
 
     def table(self, key: str, at: str, column: str) -> tuple[list, dict[str, np.ndarray]]:
-        """Values of the column ``at``, v of them, and label → Float[s, v] of another; NaN where a seed has none."""
+        """Values of the column ``at``, v of them, and label → Float[s, v] of another; NaN where a
+        seed has none.
+        """
         found = self.tables[key]
         places = sorted(found[at].unique())
-        wide = found.pivot(index=["method", "seed"], columns=at, values=column).astype(float).reindex(columns=places)
-        return places, {label_of(method): wide.loc[method].loc[self.seeds].to_numpy() for method in self.methods}
+        wide = (
+            found.pivot(index=["method", "seed"], columns=at, values=column)
+            .astype(float)
+            .reindex(columns=places)
+        )
+        return places, {
+            label_of(method): wide.loc[method].loc[self.seeds].to_numpy() for method in self.methods
+        }
 
 
 def label_of(method: str) -> str:
@@ -95,7 +117,8 @@ def label_of(method: str) -> str:
 
 
 def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) -> Study:
-    """What runs below the folder have of these methods, of the seeds that all have; the parent is that of any run.
+    """What runs below the folder have of these methods, of the seeds that all have; the parent is
+    that of any run.
 
     Raises
     ------
@@ -106,22 +129,37 @@ def study_of(records: Sequence[Record], folder: Path, methods: Sequence[str]) ->
     for record in records:
         run = str(record["method"]).removesuffix("-as_in_paper")
         for method, of in (("none", "parent"), (run, "calibrated")):
-            if method not in methods or (method, record["seed"]) in known or (run == "none" and of == "calibrated"):
+            if (
+                method not in methods
+                or (method, record["seed"]) in known
+                or (run == "none" and of == "calibrated")
+            ):
                 continue
             known.add((method, record["seed"]))
             mine = {"method": method, "seed": record["seed"]}
             numbers += [
-                mine | {"metric": e["metric"], "value": e["value"]} for e in record["metrics"] if (e["of"], e["on"]) == (of, "test")
+                mine | {"metric": e["metric"], "value": e["value"]}
+                for e in record["metrics"]
+                if (e["of"], e["on"]) == (of, "test")
             ]
             for key, frame in _tables(record, folder):
-                tables.setdefault(key, []).append(frame[(frame.of == of) & (frame.on == "test")].assign(**mine))
+                tables.setdefault(key, []).append(
+                    frame[(frame.of == of) & (frame.on == "test")].assign(**mine)
+                )
     seeds = {method: {seed for one, seed in known if one == method} for method in methods}
     if missing := [method for method, found in seeds.items() if not found]:
         raise DataError(f"no run of {', '.join(missing)}; run them, or name others with --methods")
     together = sorted(set.intersection(*seeds.values()))
     if not together:
-        raise DataError(f"no seed has a run of each of {', '.join(methods)}; name fewer with --methods")
-    return Study(list(methods), together, pd.DataFrame(numbers), {key: pd.concat(frames) for key, frames in tables.items()})
+        raise DataError(
+            f"no seed has a run of each of {', '.join(methods)}; name fewer with --methods"
+        )
+    return Study(
+        list(methods),
+        together,
+        pd.DataFrame(numbers),
+        {key: pd.concat(frames) for key, frames in tables.items()},
+    )
 
 
 def _tables(record: Record, folder: Path) -> Iterable[tuple[str, pd.DataFrame]]:
@@ -131,57 +169,104 @@ def _tables(record: Record, folder: Path) -> Iterable[tuple[str, pd.DataFrame]]:
 
 
 def lce(study: Study, spaces: Mapping[str, str] = SPACES) -> Figure:
-    """Figures 5 and 17, in those of the spaces (key of a table → title) that were measured; on logarithmic axes, unlike the paper's."""
+    """Figures 5 and 17, in those of the spaces (key of a table → title) that were measured; on
+    logarithmic axes, unlike the paper's.
+    """
     curves = {}
     for key, title in spaces.items():
         if key in study.tables:
-            columns = [study.table(key, "bandwidth", column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")]
-            curves[title] = LceCurves(np.array(columns[0][0]), *(by_method for _, by_method in columns))
+            columns = [
+                study.table(key, "bandwidth", column)
+                for column in ("mlce", "lce", "mlce_n_eff", "n_eff")
+            ]
+            curves[title] = LceCurves(
+                np.array(columns[0][0]), *(by_method for _, by_method in columns)
+            )
     return lce_against_bandwidth(curves, band_of=study.runs_of, log=True)
 
 
 def reward(study: Study) -> Figure:
-    """Figure 4: reward gained over the parent against the cost of a mistake, and how often "unsure" is said."""
-    (ratios, gained), (_, unsure) = (study.table("reward_by_ratio", "ratio", column) for column in ("reward", "unsure"))
+    """Figure 4: reward gained over the parent against the cost of a mistake, and how often "unsure"
+    is said.
+    """
+    (ratios, gained), (_, unsure) = (
+        study.table("reward_by_ratio", "ratio", column) for column in ("reward", "unsure")
+    )
     return reward_against_ratio(np.array(ratios), gained, unsure, band_of=study.runs_of)
 
 
 def groups(study: Study) -> Figure:
-    """MCE of each group with the rows of its worst bin, and how much surer than right methods are of it."""
+    """MCE of each group with the rows of its worst bin, and how much surer than right methods are
+    of it.
+    """
     names, mce = study.table("by_group", "group", "mce")
     (_, confidence), (_, error), (_, behind), (_, rows) = (
-        study.table("by_group", "group", column) for column in ("confidence", "error", "worst_rows", "rows")
+        study.table("by_group", "group", column)
+        for column in ("confidence", "error", "worst_rows", "rows")
     )
     parent = label_of("none")
     gap = {method: confidence[method] + error[method] - 1 for method in mce}
-    tables = [GroupTable("MCE", mce, behind=behind), GroupTable("mean confidence − accuracy", gap, "signed")]
+    tables = [
+        GroupTable("MCE", mce, behind=behind),
+        GroupTable("mean confidence − accuracy", gap, "signed"),
+    ]
     wrong = [f"{np.nanmean(column):.2f}".removeprefix("0") for column in error[parent].T]
     return group_tables(
-        tables, [str(name) for name in names], np.nanmean(rows[parent], axis=0).tolist(), notes={"error": wrong}, of=study.runs_of
+        tables,
+        [str(name) for name in names],
+        np.nanmean(rows[parent], axis=0).tolist(),
+        notes={"error": wrong},
+        of=study.runs_of,
     )
 
 
 def correlation(study: Study) -> Figure:
     """Table 2 as dots, of the metrics that were measured."""
-    panels = {title: study.metric(name) for name, title in FORETELL.items() if name in set(study.numbers.metric)}
-    return metric_against_metrics(panels, study.metric("group_mce"), ylabel="max group MCE", runs_of=study.runs_of)
+    panels = {
+        title: study.metric(name)
+        for name, title in FORETELL.items()
+        if name in set(study.numbers.metric)
+    }
+    return metric_against_metrics(
+        panels, study.metric("group_mce"), ylabel="max group MCE", runs_of=study.runs_of
+    )
 
 
-FIGURES: dict[str, Callable[[Study], Figure]] = {"lce": lce, "groups": groups, "correlation": correlation}
+FIGURES: dict[str, Callable[[Study], Figure]] = {
+    "lce": lce,
+    "groups": groups,
+    "correlation": correlation,
+}
 
 
 def main() -> None:
     """Draw all figures of the runs below a folder."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+    )
     parser.add_argument("--experiment", default="paper/p4/crime", help="whose runs")
-    parser.add_argument("--methods", nargs="*", help="by the names of their runs, the parent (none) first; all that were run")
-    parser.add_argument("--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="these figures")
-    parser.add_argument("--to", type=Path, default=Path("outputs/p4_figures"), help="where the pictures go")
+    parser.add_argument(
+        "--methods",
+        nargs="*",
+        help="by the names of their runs, the parent (none) first; all that were run",
+    )
+    parser.add_argument(
+        "--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="these figures"
+    )
+    parser.add_argument(
+        "--to", type=Path, default=Path("outputs/p4_figures"), help="where the pictures go"
+    )
     given = parser.parse_args()
     records = runs_of(given.experiment, given.outputs, free=["dataset.path"])
     run = {str(record["method"]).removesuffix("-as_in_paper") for record in records}
-    study = study_of(records, given.outputs, given.methods or ["none", *(name for name in LABELS if name in run - {"none"})])
+    study = study_of(
+        records,
+        given.outputs,
+        given.methods or ["none", *(name for name in LABELS if name in run - {"none"})],
+    )
     for name in given.only:
         stem = f"{given.experiment.rpartition('/')[2]}_{name}"
         print(*save_picture(FIGURES[name](study), given.to / stem, Path(__file__).parent), sep="\n")

@@ -1,8 +1,10 @@
-"""Whether the LCE of Luo et al. shows more than the average error of a bin, and more than chance does.
+"""Whether the LCE of Luo et al. shows more than the average error of a bin, and more than chance
+does.
 
-``python -m experiments.p4.finer outputs --keep outputs``. On Communities and Crime the local errors of the network without recalibration
-are compared with those of outcomes that are drawn so that no place in a bin is any worse than another; on simulations, whose posterior is
-known, each row's local error and the average error of its bin are compared with the error that the row truly has.
+``python -m experiments.p4.finer outputs --keep outputs``. On Communities and Crime the local errors
+of the network without recalibration are compared with those of outcomes that are drawn so that no
+place in a bin is any worse than another; on simulations, whose posterior is known, each row's local
+error and the average error of its bin are compared with the error that the row truly has.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ from kdgraph.runner.watch import Watch
 
 OF = ("finer_than_ece",)
 BINS = 5
-SPACES = {"t-SNE": ({"reduce": "tsne", "dimensions": 2}, 0.2), "PCA": ({"reduce": "pca", "dimensions": 20}, 0.4)}
+SPACES = {
+    "t-SNE": ({"reduce": "tsne", "dimensions": 2}, 0.2),
+    "PCA": ({"reduce": "pca", "dimensions": 20}, 0.4),
+}
 """The paper's maps and bandwidths, in units of spread."""
 NETWORKS = {"stopped early": "paper/p4/crime", "60 epochs": "paper/p4/crime_long"}
 """The second has the ECE that the paper prints, 15 %."""
@@ -40,53 +45,82 @@ SHARE = 500 / 1494
 SEEDS, DRAWS = 10, 100
 SIMULATIONS = (Spiral, GaussianXor, Circle, Sinewave, Polynomial)
 TRUTH_SEEDS, TRAIN, TEST, BANDWIDTH = 5, 1000, 2000, 0.2
-DRAWN = {"accuracy": "the accuracy of their bin", "shifted": "their confidence less the average error of their bin"}
-"""Probabilities of being right by which no place in a bin differs from the others in accuracy, or in error."""
+DRAWN = {
+    "accuracy": "the accuracy of their bin",
+    "shifted": "their confidence less the average error of their bin",
+}
+"""Probabilities of being right by which no place in a bin differs from the others in accuracy, or
+in error.
+"""
 
 
 def crime(outputs: Path, seeds: int = SEEDS, draws: int = DRAWS) -> Iterator[dict[str, Any]]:
-    """One row for each network, seed and map: mean LCE less the ECE, of the outcomes and in the mean of drawn ones."""
+    """One row for each network, seed and map: mean LCE less the ECE, of the outcomes and in the
+    mean of drawn ones.
+    """
     for (network, experiment), seed in product(NETWORKS.items(), range(seeds)):
-        words = [f"experiment={experiment}", "method=choice(paper/p4/crime/none)", f"seed=choice({seed})", f"out={outputs}"]
+        words = [
+            f"experiment={experiment}",
+            "method=choice(paper/p4/crime/none)",
+            f"seed=choice({seed})",
+            f"out={outputs}",
+        ]
         config = plan(words).jobs[0].config
         splits = stages.split(config.dataset, seed)
         parent, test = StoredStages(config, splits, Watch()).fit().value, splits.test
         top = TopLabel.of(parent.predict_proba(test.X))
         right = top.correct(test.y)
         for space, (reduction, bandwidth) in SPACES.items():
-            seen = FeatureMap(**reduction, scale="none", random_state=seed).fit(parent, test.X).transform(parent, test.X)
+            seen = (
+                FeatureMap(**reduction, scale="none", random_state=seed)
+                .fit(parent, test.X)
+                .transform(parent, test.X)
+            )
             rng = np.random.default_rng(seed)
             found = {"outcomes": excess(top.confidence, right, seen, bandwidth)}
             for name, p in chances(top.confidence, right).items():
                 drawn = (rng.random(len(p)) < p for _ in range(draws))
-                found[name] = float(np.mean([excess(top.confidence, each, seen, bandwidth) for each in drawn]))
+                found[name] = float(
+                    np.mean([excess(top.confidence, each, seen, bandwidth) for each in drawn])
+                )
             yield {"network": network, "seed": seed, "space": space, **found}
 
 
 def chances(confidence: np.ndarray, right: np.ndarray) -> dict[str, np.ndarray]:
     """Float[n] each: the probabilities of :data:`DRAWN`."""
     error = of_bins(confidence, confidence - right)
-    return {"accuracy": of_bins(confidence, right.astype(np.float64)), "shifted": np.clip(confidence - error, 0, 1)}
+    return {
+        "accuracy": of_bins(confidence, right.astype(np.float64)),
+        "shifted": np.clip(confidence - error, 0, 1),
+    }
 
 
 def of_bins(confidence: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Float[n]: the mean of Float[n] over the rows in each one's bin of confidence."""
     where = bin_of(confidence, bin_edges(confidence, BINS, "uniform"))
-    return (np.bincount(where, values, BINS) / np.maximum(np.bincount(where, minlength=BINS), 1))[where]
+    return (np.bincount(where, values, BINS) / np.maximum(np.bincount(where, minlength=BINS), 1))[
+        where
+    ]
 
 
 def excess(confidence: np.ndarray, right: np.ndarray, seen: np.ndarray, bandwidth: float) -> float:
-    """Mean LCE of n rows less the mean of |the average error| of their bins, the ECE: it is 0 where each bin is the same everywhere."""
+    """Mean LCE of n rows less the mean of |the average error| of their bins, the ECE: it is 0 where
+    each bin is the same everywhere.
+    """
     slce = local_errors(confidence, right, seen, bandwidths=[bandwidth], bins=BINS).slce[0]
     return float(np.mean(np.abs(slce) - np.abs(of_bins(confidence, confidence - right))))
 
 
 def truth(seeds: int = TRUTH_SEEDS) -> Iterator[dict[str, Any]]:
-    """One row for each parent, simulation and seed: how far local errors and those of bins are from the true ones of the same rows."""
+    """One row for each parent, simulation and seed: how far local errors and those of bins are from
+    the true ones of the same rows.
+    """
     for seed in range(seeds):
         parents = {
             "forest": RandomForestClassifier(100, random_state=seed),
-            "network": MultilayerPerceptron(hidden=[100] * 4, max_epochs=30, device="cpu", random_state=seed),
+            "network": MultilayerPerceptron(
+                hidden=[100] * 4, max_epochs=30, device="cpu", random_state=seed
+            ),
         }
         for source in SIMULATIONS:
             simulation, rng = source(), np.random.default_rng(seed)
@@ -95,15 +129,26 @@ def truth(seeds: int = TRUTH_SEEDS) -> Iterator[dict[str, Any]]:
             for name, parent in parents.items():
                 top = TopLabel.of(parent.fit(*rows).predict_proba(X))
                 true = top.confidence - posterior[np.arange(TEST), top.predicted]
-                yield {"parent": name, "simulation": simulation.name, "seed": seed, **near_to(true, top.confidence, top.correct(y), X)}
+                yield {
+                    "parent": name,
+                    "simulation": simulation.name,
+                    "seed": seed,
+                    **near_to(true, top.confidence, top.correct(y), X),
+                }
 
 
-def near_to(true: np.ndarray, confidence: np.ndarray, right: np.ndarray, X: np.ndarray) -> dict[str, float]:
-    """Mean distances from the true errors, Float[n], and the correlation of local errors with them within bins."""
+def near_to(
+    true: np.ndarray, confidence: np.ndarray, right: np.ndarray, X: np.ndarray
+) -> dict[str, float]:
+    """Mean distances from the true errors, Float[n], and the correlation of local errors with them
+    within bins.
+    """
     slce = local_errors(confidence, right, X, bandwidths=[BANDWIDTH], bins=BINS).slce[0]
     binned = of_bins(confidence, confidence - right)
     local, own = (each - of_bins(confidence, each) for each in (slce, true))
-    distances = {name: float(np.abs(each - true).mean()) for name, each in (("local", slce), ("bin", binned))}
+    distances = {
+        name: float(np.abs(each - true).mean()) for name, each in (("local", slce), ("bin", binned))
+    }
     return {**distances, "correlation": float(np.corrcoef(local, own)[0, 1])}
 
 
@@ -112,25 +157,41 @@ def of_crime(frame: pd.DataFrame) -> Iterator[Claim]:
     for (network, space), rows in frame.groupby(["network", "space"], sort=False):
         by_seed = rows.set_index("seed")
         for name, called in DRAWN.items():
-            text = f"Crime, network {network}, {space}: mean LCE less the ECE is larger than where outcomes are drawn with {called}"
+            text = (
+                f"Crime, network {network}, {space}: mean LCE less the ECE is larger than where"
+                f" outcomes are drawn with {called}"
+            )
             yield from below(text, by_seed[name], by_seed.outcomes, OF, share=SHARE)
 
 
 def of_truth(frame: pd.DataFrame) -> Iterator[Claim]:
-    """That a row's local error is nearer to its true one than the average error of its bin, and follows it within the bin."""
+    """That a row's local error is nearer to its true one than the average error of its bin, and
+    follows it within the bin.
+    """
     for parent, rows in frame.groupby("parent", sort=False):
         means = rows.groupby("seed")[["local", "bin"]].mean()
         where = f"five simulations, {parent}"
-        text = f"{where}: the SLCE of a row is nearer to its true error than its bin's average error, in the mean over rows and simulations"
+        text = (
+            f"{where}: the SLCE of a row is nearer to its true error than its bin's average error,"
+            " in the mean over rows and simulations"
+        )
         yield from below(text, means.local, means.bin, OF)
-        text = f"{where}: within bins SLCE and true error correlate by more than 0, on each simulation"
+        text = (
+            f"{where}: within bins SLCE and true error correlate by more than 0, on each simulation"
+        )
         yield from in_every_seed(text, rows.set_index(["simulation", "seed"]).correlation, OF)
 
 
 def main() -> None:
     """Measure both, print the claims, and keep them if asked to."""
     parser = parser_that_keeps(__doc__)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where networks are, or else are left")
+    parser.add_argument(
+        "outputs",
+        type=Path,
+        nargs="?",
+        default=Path("outputs"),
+        help="where networks are, or else are left",
+    )
     given = parser.parse_args()
     told = [*of_crime(pd.DataFrame(crime(given.outputs))), *of_truth(pd.DataFrame(truth()))]
     tell_claims(told, given.keep, "p4_finer")

@@ -1,4 +1,6 @@
-"""One setting of Luo et al. (Section 5.3) beside their Tables 1 to 3, from the records of a sweep."""
+"""One setting of Luo et al. (Section 5.3) beside their Tables 1 to 3, from the records of a
+sweep.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from experiments.common.runs import Record
 from experiments.common.splits import half_width
 from kdgraph.results.comparison.paired import holm, wilcoxon
 
-AGAINST = ("none", "isotonic", "temperature", "histogram", "group_temperature", "group_histogram", "constant")
+AGAINST = (
+    "none",
+    "isotonic",
+    "temperature",
+    "histogram",
+    "group_temperature",
+    "group_histogram",
+    "constant",
+)
 """What LoRe is compared with, seed by seed."""
 WORST = "group_mce"
 CORRELATION = "correlation with max group MCE"
@@ -34,7 +44,8 @@ class Setting:
     dataset : its name in ``published.csv``.
     missing : what to say where there is no run.
     methods : method → its row in the paper's tables; None where the paper does not have it.
-    cells : metric → its column in Table 1 beside what was published: the largest error of a group over fewer cells.
+    cells : metric → its column in Table 1 beside what was published: the largest error of a group
+    over fewer cells.
     overall : metric → its column in Table 3, and what it is multiplied by there.
     digits : of what was published in Table 3 besides percentages.
     correlated : metric → its row in Table 2; None where the paper does not have it.
@@ -43,7 +54,8 @@ class Setting:
     own : metric → column of numbers that the paper does not have.
     not_run : method of the paper that is not run here → its row in the paper's tables.
     ours : method of ours → the row of the paper's tables that it stands in for, and its title.
-    resplit : whether each seed divides the rows anew, so that seeds share rows; else they have the same rows and another network.
+    resplit : whether each seed divides the rows anew, so that seeds share rows; else they have the
+        same rows and another network.
     """
 
     title: str
@@ -69,13 +81,22 @@ class Setting:
     @property
     def in_paper(self) -> list[str]:
         """The methods that the paper has, but for those that it has in other units."""
-        return [method for method, row in self.methods.items() if row is not None and not method.endswith("_printed")]
+        return [
+            method
+            for method, row in self.methods.items()
+            if row is not None and not method.endswith("_printed")
+        ]
 
     @property
     def stands_for(self) -> Mapping[str, tuple[str, str]]:
-        """Method → its row in the paper's tables, and a title where it is not done as printed, which is with γ in the map's own units."""
+        """Method → its row in the paper's tables, and a title where it is not done as printed,
+        which is with γ in the map's own units.
+        """
         rows = {method: row for method, row in self.methods.items() if row is not None}
-        return {method: (row, REFITTED if f"{method}_printed" in rows else "") for method, row in rows.items()} | dict(self.ours)
+        return {
+            method: (row, REFITTED if f"{method}_printed" in rows else "")
+            for method, row in rows.items()
+        } | dict(self.ours)
 
     @property
     def published(self) -> pd.DataFrame:
@@ -85,7 +106,9 @@ class Setting:
 
 
 def beside(records: Sequence[Record], setting: Setting) -> str:
-    """Tables 1 to 3, published and found, and the paired tests, of the records of a sweep; markdown."""
+    """Tables 1 to 3, published and found, and the paired tests, of the records of a sweep;
+    markdown.
+    """
     frame = pd.DataFrame(entries(records))
     if frame.empty:
         return setting.missing
@@ -108,7 +131,12 @@ def entries(records: Iterable[Record]) -> Iterable[Record]:
             key = name, record["seed"], entry["metric"]
             if entry["on"] == "test" and entry["value"] is not None and key not in known:
                 known.add(key)
-                yield {"method": name, "seed": record["seed"], "metric": entry["metric"], "value": entry["value"]}
+                yield {
+                    "method": name,
+                    "seed": record["seed"],
+                    "metric": entry["metric"],
+                    "value": entry["value"],
+                }
 
 
 def by_group_and_overall(frame: pd.DataFrame, setting: Setting) -> str:
@@ -124,13 +152,18 @@ def by_group_and_overall(frame: pd.DataFrame, setting: Setting) -> str:
         cells += [_mean(frame, method, metric) for metric in setting.cells]
         for metric, (name, factor) in setting.overall.items():
             digits = 1 if factor > 1 else setting.digits
-            cells += [_mean(frame, method, metric, factor), _said(published, "Table 3", row, digits, name)]
+            cells += [
+                _mean(frame, method, metric, factor),
+                _said(published, "Table 3", row, digits, name),
+            ]
         lines.append(line([*cells, *(_mean(frame, method, metric) for metric in setting.own)]))
     return "\n".join([*lines, "", setting.note])
 
 
 def paired(frame: pd.DataFrame, setting: Setting, share: float | None) -> str:
-    """Max group MCE of each LoRe less that of each other method, seed by seed: mean, 95 % intervals, Wilcoxon's p, and Holm's."""
+    """Max group MCE of each LoRe less that of each other method, seed by seed: mean, 95 %
+    intervals, Wilcoxon's p, and Holm's.
+    """
     wide = frame[frame.metric == WORST].pivot(index="seed", columns="method", values="value")
     pairs = [(a, b) for a in setting.local for b in AGAINST if a in wide and b in wide]
     if not pairs:
@@ -140,28 +173,51 @@ def paired(frame: pd.DataFrame, setting: Setting, share: float | None) -> str:
     lines = head(["max group MCE", "less that of", *DIFFERENCE, "p (Holm)"])
     for (a, b), d, p in zip(pairs, differences, adjusted, strict=True):
         lines.append(line([a, b, *difference_cells(d, share), f"{p:.2g}"]))
-    return "\n".join([*lines, "", SHARED if share is not None else "All seeds have the same test rows, and differ in the network."])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            (
+                SHARED
+                if share is not None
+                else "All seeds have the same test rows, and differ in the network."
+            ),
+        ]
+    )
 
 
 DIFFERENCE = ("difference", "95 % interval, seeds", "other rows", "lower in", "p")
 """Columns of :func:`difference_cells`."""
 SHARED = (
-    "Seeds are splits of the same rows. The first interval, and Wilcoxon's p, are of more splits of these rows; *other rows*: that of a t "
-    "distribution whose variance is corrected for the rows that splits share (Nadeau and Bengio 2003)."
+    "Seeds are splits of the same rows. The first interval, and Wilcoxon's p, are of more splits of"
+    " these rows; *other rows*: that of a t distribution whose variance is corrected for the rows"
+    " that splits share (Nadeau and Bengio 2003)."
 )
 
 
 def difference_cells(differences: pd.Series, share: float | None) -> list[str]:
-    """Their mean, its 95 % interval by Student's t, and corrected; in how many seeds they are below 0, and Wilcoxon's p; dashes for none.
+    """Their mean, its 95 % interval by Student's t, and corrected; in how many seeds they are below
+    0, and Wilcoxon's p; dashes for none.
 
     ``share``: test rows for each row that is fitted on; None where seeds do not divide rows.
     """
     if differences.empty:
         return ["–"] * len(DIFFERENCE)
     mean = float(differences.mean())
-    halves = [half_width(differences, 0.0), np.nan if share is None else half_width(differences, share)]
-    intervals = ["–" if np.isnan(half) else f"{signed(mean - half)} to {signed(mean + half)}" for half in halves]
-    return [signed(mean), *intervals, f"{int((differences < 0).sum())} of {len(differences)}", f"{_p(differences):.2g}"]
+    halves = [
+        half_width(differences, 0.0),
+        np.nan if share is None else half_width(differences, share),
+    ]
+    intervals = [
+        "–" if np.isnan(half) else f"{signed(mean - half)} to {signed(mean + half)}"
+        for half in halves
+    ]
+    return [
+        signed(mean),
+        *intervals,
+        f"{int((differences < 0).sum())} of {len(differences)}",
+        f"{_p(differences):.2g}",
+    ]
 
 
 def _p(differences: pd.Series) -> float:
@@ -169,21 +225,46 @@ def _p(differences: pd.Series) -> float:
 
 
 def correlations(frame: pd.DataFrame, setting: Setting) -> str:
-    """Table 2: Pearson correlation with max group MCE over all (method, seed) of the paper's methods, within method, and of all methods."""
+    """Table 2: Pearson correlation with max group MCE over all (method, seed) of the paper's
+    methods, within method, and of all methods.
+    """
     published = setting.published
     said = published[published.item == "Table 2"].set_index("method").value
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
     theirs = [method for method in setting.in_paper if method in wide.index]
     title = f"{counted([len(theirs)], 'method')} of the paper"
-    lines = head(["with max group MCE", title, "95 % interval", "within method", "published", "all methods", "within"])
+    lines = head(
+        [
+            "with max group MCE",
+            title,
+            "95 % interval",
+            "within method",
+            "published",
+            "all methods",
+            "within",
+        ]
+    )
     for metric, row in setting.correlated.items():
         if metric not in wide or len(wide) < 4:
             continue
-        everything, both = _both(wide, metric, list(wide.index.unique("method"))), _both(wide, metric, theirs)
+        everything, both = (
+            _both(wide, metric, list(wide.index.unique("method"))),
+            _both(wide, metric, theirs),
+        )
         printed = number(float(said[row])) if row in said.index else "–"
-        cells = [_r(both), _interval(both), _r(_centred(both)), printed, _r(everything), _r(_centred(everything))]
+        cells = [
+            _r(both),
+            _interval(both),
+            _r(_centred(both)),
+            printed,
+            _r(everything),
+            _r(_centred(everything)),
+        ]
         lines.append(line([setting.called.get(metric, row or metric), *cells]))
-    note = "The interval is of seeds drawn anew with all their methods (1,000 times): runs of one seed share a network and its rows."
+    note = (
+        "The interval is of seeds drawn anew with all their methods (1,000 times): runs of one seed"
+        " share a network and its rows."
+    )
     return "\n".join([*lines, "", note])
 
 
@@ -192,57 +273,92 @@ def _both(wide: pd.DataFrame, metric: str, methods: Sequence[str]) -> pd.DataFra
     return wide.loc[wide.index.get_level_values("method").isin(methods), [metric, WORST]].dropna()
 
 
-def measured(frame: pd.DataFrame, setting: Setting, network: str = "", alone: Sequence[str] = ()) -> pd.DataFrame:
-    """Numbers as ``published.csv`` tells them apart: ``item, dataset, metric, method, seed, variant, value``.
+def measured(
+    frame: pd.DataFrame, setting: Setting, network: str = "", alone: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Numbers as ``published.csv`` tells them apart: ``item, dataset, metric, method, seed,
+    variant, value``.
 
     Parameters
     ----------
     frame : of :func:`entries`.
     setting : whose tables they stand in.
     network : title of another network than the paper's text has, in every variant.
-    alone : methods that have a network of their own whatever that is, and rows for which are left out.
+    alone : methods that have a network of their own whatever that is, and rows for which are left
+        out.
 
     Notes
     -----
-    A correlation is of all (method, seed). Its values by seed are the jackknife's pseudo-values, seeds left out whole with all their
-    methods, so that their mean is the correlation but for its bias, and their standard error is its own.
+    A correlation is of all (method, seed). Its values by seed are the jackknife's pseudo-values,
+    seeds left out whole with all their methods, so that their mean is the correlation but for its
+    bias, and their standard error is its own.
     """
     if frame.empty:
         return pd.DataFrame()
     shown = {WORST: ("Table 1", "max group MCE", 1.0)}
-    shown |= {metric: ("Table 3", name, factor) for metric, (name, factor) in setting.overall.items()}
+    shown |= {
+        metric: ("Table 3", name, factor) for metric, (name, factor) in setting.overall.items()
+    }
     said = setting.published
-    printed = {(item, metric, method) for item, metric, method in zip(said["item"], said["metric"], said["method"], strict=True)}
+    printed = {
+        (item, metric, method)
+        for item, metric, method in zip(said["item"], said["metric"], said["method"], strict=True)
+    }
     rows = [
-        {"item": item, "metric": name, "method": row, "seed": seed, "variant": title, "value": factor * value}
-        for method, seed, metric, value in frame[["method", "seed", "metric", "value"]].itertuples(index=False)
+        {
+            "item": item,
+            "metric": name,
+            "method": row,
+            "seed": seed,
+            "variant": title,
+            "value": factor * value,
+        }
+        for method, seed, metric, value in frame[["method", "seed", "metric", "value"]].itertuples(
+            index=False
+        )
         if method in setting.stands_for and method not in alone and metric in shown
         for item, name, factor in [shown[metric]]
         for row, title in [setting.stands_for[method]]
         if (item, name, row) in printed
     ]
     found = pd.DataFrame([*rows, *_correlated(frame, setting)]).assign(dataset=setting.dataset)
-    return found.assign(variant=[", ".join(filter(None, (network, title))) for title in found.variant])
+    return found.assign(
+        variant=[", ".join(filter(None, (network, title))) for title in found.variant]
+    )
 
 
 def _correlated(frame: pd.DataFrame, setting: Setting) -> Iterable[Record]:
     """Table 2 in its terms: as printed, and of LoRe and MLCE in units of spread."""
     wide = frame.pivot(index=["method", "seed"], columns="metric", values="value")
     as_printed = [method for method, (_, title) in setting.stands_for.items() if not title]
-    refitted = {metric for metric in setting.correlated if f"{metric}_printed" in setting.correlated}
+    refitted = {
+        metric for metric in setting.correlated if f"{metric}_printed" in setting.correlated
+    }
     literal = {f"{metric}_printed" for metric in refitted}
-    for methods, title, without in ((as_printed, "", refitted), (setting.in_paper, REFITTED, literal)):
+    for methods, title, without in (
+        (as_printed, "", refitted),
+        (setting.in_paper, REFITTED, literal),
+    ):
         if not set(methods) <= set(wide.index.unique("method")):
             continue  # it is of all methods; of some it is another number
         for metric, row in setting.correlated.items():
             if row is None or metric not in wide or metric in without:
                 continue
             for seed, value in _pseudo_values(_both(wide, metric, methods)):
-                yield {"item": "Table 2", "metric": CORRELATION, "method": row, "seed": seed, "variant": title, "value": value}
+                yield {
+                    "item": "Table 2",
+                    "metric": CORRELATION,
+                    "method": row,
+                    "seed": seed,
+                    "variant": title,
+                    "value": value,
+                }
 
 
 def _pseudo_values(both: pd.DataFrame) -> Iterable[tuple[Any, float]]:
-    """Of each seed n r − (n − 1) r', r' without it; r itself where there is one seed (Efron and Tibshirani 1993, Section 11.5)."""
+    """Of each seed n r − (n − 1) r', r' without it; r itself where there is one seed (Efron and
+    Tibshirani 1993, Section 11.5).
+    """
     of = both.index.get_level_values("seed").to_numpy()
     seeds = np.unique(of)
     if len(both) < 4:
@@ -250,7 +366,10 @@ def _pseudo_values(both: pd.DataFrame) -> Iterable[tuple[Any, float]]:
     values, n = both.to_numpy(), len(seeds)
     r = float(np.corrcoef(values.T)[0, 1])
     for seed in seeds:
-        yield seed, r if n == 1 else n * r - (n - 1) * float(np.corrcoef(values[of != seed].T)[0, 1])
+        yield (
+            seed,
+            r if n == 1 else n * r - (n - 1) * float(np.corrcoef(values[of != seed].T)[0, 1]),
+        )
 
 
 def _r(both: pd.DataFrame) -> str:
@@ -270,8 +389,14 @@ def share_of(record: Record) -> float:
 def network_of(record: Record) -> str:
     """How long the record's network was trained."""
     parent: Mapping[str, object] = record["config"]["parent"]
-    stopped = f"stopped on {str(parent['stop_on']).replace('_', ' ')}, patience {parent['patience']}"
-    return f"network {stopped}" if parent["patience"] is not None else f"network trained for {parent['max_epochs']} epochs"
+    stopped = (
+        f"stopped on {str(parent['stop_on']).replace('_', ' ')}, patience {parent['patience']}"
+    )
+    return (
+        f"network {stopped}"
+        if parent["patience"] is not None
+        else f"network trained for {parent['max_epochs']} epochs"
+    )
 
 
 def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
@@ -283,7 +408,9 @@ def _interval(both: pd.DataFrame, draws: int = 1000) -> str:
         return "–"
     found = []
     for _ in range(draws):
-        drawn = np.concatenate([by_seed[seeds[i]] for i in rng.integers(len(seeds), size=len(seeds))])
+        drawn = np.concatenate(
+            [by_seed[seeds[i]] for i in rng.integers(len(seeds), size=len(seeds))]
+        )
         found.append(np.corrcoef(drawn.T)[0, 1])
     low, high = np.nanpercentile(found, [2.5, 97.5])
     return f"{number(low, 2)} to {number(high, 2)}".replace("-", "−")
@@ -294,9 +421,14 @@ def _mean(frame: pd.DataFrame, method: str, metric: str, factor: float = 1.0) ->
     return spread(values, digits=1 if factor > 1 else 3)
 
 
-def _said(published: pd.DataFrame, item: str, method: str | None, digits: int, metric: str | None = None) -> str:
+def _said(
+    published: pd.DataFrame, item: str, method: str | None, digits: int, metric: str | None = None
+) -> str:
     found = published[(published.item == item) & (published.method == method)]
     found = found if metric is None else found[found.metric == metric]
     if method is None or found.empty:
         return "–"
-    return f"{number(float(found.value.iloc[0]), digits)} ± {number(float(found.spread.iloc[0]), digits)}"
+    return (
+        f"{number(float(found.value.iloc[0]), digits)} ±"
+        f" {number(float(found.spread.iloc[0]), digits)}"
+    )

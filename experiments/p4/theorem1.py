@@ -1,8 +1,11 @@
-"""Theorem 1 of Luo et al.: how fast the local calibration error of n rows comes near to that of the population, everywhere at once.
+"""Theorem 1 of Luo et al.: how fast the local calibration error of n rows comes near to that of the
+population, everywhere at once.
 
-``python -m experiments.p4.theorem1 --scale smoke`` draws samples of a distribution whose posterior is known (Gaussian XOR), takes a fixed
-classifier that is too sure on one side of the plane and not sure enough on the other, and measures sup |SLCE_n − SLCE| (Eq. 7) over a grid
-of places. The theorem says n^(-1/2) up to logarithms. The figure and a table with the fitted slopes are what it leaves.
+``python -m experiments.p4.theorem1 --scale smoke`` draws samples of a distribution whose posterior
+is known (Gaussian XOR), takes a fixed classifier that is too sure on one side of the plane and not
+sure enough on the other, and measures sup |SLCE_n − SLCE| (Eq. 7) over a grid of places. The
+theorem says n^(-1/2) up to logarithms. The figure and a table with the fitted slopes are what it
+leaves.
 """
 
 from __future__ import annotations
@@ -28,14 +31,22 @@ from kdgraph.metrics.compat import bin_of
 from kdgraph.metrics.local_calibration import local_errors_at
 
 BINS = 5
-"""Of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it may be with the paper's 15."""
+"""Of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it may
+be with the paper's 15.
+"""
 EDGES = np.arange(BINS + 1) / BINS
 BANDWIDTHS = (0.05, 0.2, 0.8)
-"""γ in units of the box, whose sides are 2 long: neighbourhoods from a twentieth of the plane to all of it."""
+"""γ in units of the box, whose sides are 2 long: neighbourhoods from a twentieth of the plane to
+all of it.
+"""
 RATE_FROM = 1000
-"""Rows from which on slopes are fitted: with fewer an error is near to the largest that there is, and cannot fall as the theorem says."""
+"""Rows from which on slopes are fitted: with fewer an error is near to the largest that there is,
+and cannot fall as the theorem says.
+"""
 TOLERANCE = 0.05
-"""Of a slope: √log n, the largest factor that the theorem's bound has beside 1/√n, moves it by .06 between 1,000 and 100,000 rows."""
+"""Of a slope: √log n, the largest factor that the theorem's bound has beside 1/√n, moves it by .06
+between 1,000 and 100,000 rows.
+"""
 SIMULATION = GaussianXor(noise_std=0.5)
 EFFICIENT = ("sample_efficient",)
 """The sentence of ``claims.csv`` that is asked about."""
@@ -43,7 +54,9 @@ EFFICIENT = ("sample_efficient",)
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is drawn: sizes of samples, samples of each size, places along each axis, cells along each axis of the quadrature."""
+    """How much is drawn: sizes of samples, samples of each size, places along each axis, cells
+    along each axis of the quadrature.
+    """
 
     sizes: tuple[int, ...]
     draws: int
@@ -63,8 +76,10 @@ class Said:
 
     Attributes
     ----------
-    predicted : Int[m], the more probable class: it makes no mistake that another classifier would not make.
-    confidence : Float[m] in [0.5, 1], the posterior at a temperature that falls from e at the left edge to 1/e at the right.
+    predicted : Int[m], the more probable class: it makes no mistake that another classifier would
+    not make.
+    confidence : Float[m] in [0.5, 1], the posterior at a temperature that falls from e at the left
+    edge to 1/e at the right.
     accuracy : Float[m], the probability that the prediction is right.
     """
 
@@ -82,11 +97,15 @@ def classify(X: np.ndarray) -> Said:
     """
     posterior = SIMULATION.posterior(X)
     accuracy = posterior.max(axis=1)
-    return Said(posterior.argmax(axis=1), expit(logit(accuracy) * np.exp(np.asarray(X)[:, 0])), accuracy)
+    return Said(
+        posterior.argmax(axis=1), expit(logit(accuracy) * np.exp(np.asarray(X)[:, 0])), accuracy
+    )
 
 
 def bayes(X: np.ndarray) -> Said:
-    """The posterior itself at Float[m, 2]: of no other classifier is the confidence, everywhere, how often it is right."""
+    """The posterior itself at Float[m, 2]: of no other classifier is the confidence, everywhere,
+    how often it is right.
+    """
     posterior = SIMULATION.posterior(X)
     return Said(posterior.argmax(axis=1), posterior.max(axis=1), posterior.max(axis=1))
 
@@ -104,7 +123,8 @@ class Population:
     Attributes
     ----------
     slce : Float[b, m].
-    mass : Float[b, m], E[k(X, x) 1[X in the bin of x]]; its smallest number is the α of the theorem.
+    mass : Float[b, m], E[k(X, x) 1[X in the bin of x]]; its smallest number is the α of the
+        theorem.
     """
 
     slce: np.ndarray
@@ -114,18 +134,28 @@ class Population:
 def population(places: np.ndarray, cells: int) -> Population:
     """The midpoint rule on cells² cells of the box, at Float[m, 2].
 
-    The Laplacian kernel is a product of one of each feature, so that a sum over cells is a product of matrices.
+    The Laplacian kernel is a product of one of each feature, so that a sum over cells is a product
+    of matrices.
     """
     ticks = (np.arange(cells) + 0.5) * 2 / cells - 1
     X = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
     share, said = SIMULATION.density(X) * (2 / cells) ** 2, classify(X)
-    gap, bins, bins_at = said.confidence - said.accuracy, bin_of(said.confidence, EDGES), bin_of(classify(places).confidence, EDGES)
+    gap, bins, bins_at = (
+        said.confidence - said.accuracy,
+        bin_of(said.confidence, EDGES),
+        bin_of(classify(places).confidence, EDGES),
+    )
     slce, mass = np.empty((2, len(BANDWIDTHS), len(places)))
     for one in np.unique(bins_at):
         inside, here = np.where(bins == one, share, 0.0), np.flatnonzero(bins_at == one)
         for b, bandwidth in enumerate(BANDWIDTHS):
-            near = [np.exp(np.abs(places[here, axis, None] - ticks) / (-2 * bandwidth)) for axis in (0, 1)]
-            total, error = (_double_sum(near, of.reshape(cells, cells)) for of in (inside, inside * gap))
+            near = [
+                np.exp(np.abs(places[here, axis, None] - ticks) / (-2 * bandwidth))
+                for axis in (0, 1)
+            ]
+            total, error = (
+                _double_sum(near, of.reshape(cells, cells)) for of in (inside, inside * gap)
+            )
             mass[b, here], slce[b, here] = total, error / total
     return Population(slce, mass)
 
@@ -135,19 +165,30 @@ def _double_sum(near: Sequence[np.ndarray], of: np.ndarray) -> np.ndarray:
     return np.einsum("mj,mj->m", near[0] @ of, near[1])
 
 
-def estimated(places: np.ndarray, n: int, rng: np.random.Generator, by: Callable[[np.ndarray], Said] = classify) -> np.ndarray:
+def estimated(
+    places: np.ndarray,
+    n: int,
+    rng: np.random.Generator,
+    by: Callable[[np.ndarray], Said] = classify,
+) -> np.ndarray:
     """Float[b, m]: SLCE_n at the places of what a classifier says, of a sample of ``n`` rows."""
     X, y = SIMULATION.sample(n, rng)
     said, at = by(X), by(places).confidence
     correct = said.predicted == y
-    return local_errors_at(places, at, said.confidence, correct, X, bandwidths=BANDWIDTHS, bins=BINS, scale="none").slce
+    return local_errors_at(
+        places, at, said.confidence, correct, X, bandwidths=BANDWIDTHS, bins=BINS, scale="none"
+    ).slce
 
 
 def study(scale: Scale, truth: Population) -> Iterator[tuple[int, np.ndarray]]:
-    """For each size of a sample the largest error over all places, Float[draws, b]; independent samples from one seed each."""
+    """For each size of a sample the largest error over all places, Float[draws, b]; independent
+    samples from one seed each.
+    """
     places = grid(scale.places)
     for n in scale.sizes:
-        drawn = [estimated(places, n, np.random.default_rng((n, draw))) for draw in range(scale.draws)]
+        drawn = [
+            estimated(places, n, np.random.default_rng((n, draw))) for draw in range(scale.draws)
+        ]
         yield n, np.array([np.abs(found - truth.slce).max(axis=1) for found in drawn])
 
 
@@ -164,7 +205,8 @@ class Slope:
 
 
 def slope(errors: Mapping[int, np.ndarray], b: int, at_least: int = 0) -> Slope:
-    """Least squares over all draws of at least so many rows: samples of all sizes are independent, and their logarithms vary alike.
+    """Least squares over all draws of at least so many rows: samples of all sizes are independent,
+    and their logarithms vary alike.
 
     Parameters
     ----------
@@ -185,28 +227,57 @@ def slope(errors: Mapping[int, np.ndarray], b: int, at_least: int = 0) -> Slope:
 
 
 def table(errors: Mapping[int, np.ndarray], truth: Population, quadrature: np.ndarray) -> str:
-    """A row for each bandwidth: α, the error of the quadrature (Float[b]), median errors at both ends, and slopes."""
+    """A row for each bandwidth: α, the error of the quadrature (Float[b]), median errors at both
+    ends, and slopes.
+    """
     first, last = min(errors), max(errors)
-    columns = ["γ", "α", "error of SLCE by quadrature", f"median, n = {first:,}", f"median, n = {last:,}"]
+    columns = [
+        "γ",
+        "α",
+        "error of SLCE by quadrature",
+        f"median, n = {first:,}",
+        f"median, n = {last:,}",
+    ]
     lines = head([*columns, "slope", f"slope from n = {RATE_FROM:,}"])
     for b, bandwidth in enumerate(BANDWIDTHS):
         medians = [number(float(np.median(errors[n][:, b])), 4) for n in (first, last)]
-        cells = [f"{bandwidth:g}", number(float(truth.mass[b].min()), 4), f"{quadrature[b]:.0e}", *medians]
+        cells = [
+            f"{bandwidth:g}",
+            number(float(truth.mass[b].min()), 4),
+            f"{quadrature[b]:.0e}",
+            *medians,
+        ]
         lines.append(line([*cells, str(slope(errors, b)), str(slope(errors, b, RATE_FROM))]))
     return "\n".join(lines)
 
 
 def claims(errors: Mapping[int, np.ndarray]) -> Iterator[Claim]:
-    """Theorem 1 for each bandwidth, and that it is harder where α is smaller, as the theorem's sample size grows with 1/α⁴."""
+    """Theorem 1 for each bandwidth, and that it is harder where α is smaller, as the theorem's
+    sample size grows with 1/α⁴.
+    """
     for b, bandwidth in enumerate(BANDWIDTHS):
         found = slope(errors, b, RATE_FROM)
         text = f"the largest error falls as 1/√n up to logarithms (Theorem 1), γ = {bandwidth:g}"
         text += f": the interval of its slope reaches −.5 ± {number(TOLERANCE, 2)}"
-        yield Claim(text, found.low < -0.5 + TOLERANCE and found.high > -0.5 - TOLERANCE, str(found), EFFICIENT)
+        yield Claim(
+            text,
+            found.low < -0.5 + TOLERANCE and found.high > -0.5 - TOLERANCE,
+            str(found),
+            EFFICIENT,
+        )
     medians = np.array([np.median(drawn, axis=0) for drawn in errors.values()])
     holds = bool((np.diff(medians, axis=1) < 0).all())
-    text = "a smaller bandwidth, with its smaller α, needs more rows for the same error (Theorem 1): at every n the median falls with γ"
-    yield Claim(text, holds, f"from γ = {BANDWIDTHS[0]:g}: " + ", ".join(number(float(median), 3) for median in medians[-1]), EFFICIENT)
+    text = (
+        "a smaller bandwidth, with its smaller α, needs more rows for the same error (Theorem 1):"
+        " at every n the median falls with γ"
+    )
+    yield Claim(
+        text,
+        holds,
+        f"from γ = {BANDWIDTHS[0]:g}: "
+        + ", ".join(number(float(median), 3) for median in medians[-1]),
+        EFFICIENT,
+    )
 
 
 def _two(value: float) -> str:
@@ -216,16 +287,29 @@ def _two(value: float) -> str:
 def main() -> None:
     """Print the table and save the figure."""
     parser = parser_that_keeps(__doc__)
-    parser.add_argument("--scale", choices=list(SCALES), default="smoke", help="how many rows, samples and places")
-    parser.add_argument("--figures", type=Path, default=Path("outputs/p4_theorem1"), help="where the picture goes")
+    parser.add_argument(
+        "--scale", choices=list(SCALES), default="smoke", help="how many rows, samples and places"
+    )
+    parser.add_argument(
+        "--figures", type=Path, default=Path("outputs/p4_theorem1"), help="where the picture goes"
+    )
     given = parser.parse_args()
     scale, start = SCALES[given.scale], time.monotonic()
-    truth, coarser = (population(grid(scale.places), cells) for cells in (scale.cells, scale.cells // 2))
+    truth, coarser = (
+        population(grid(scale.places), cells) for cells in (scale.cells, scale.cells // 2)
+    )
     errors = {}
     for n, found in study(scale, truth):
         errors[n] = found
-        print(f"{scale.draws} samples of {n:,} rows ({time.monotonic() - start:.0f} s)", file=sys.stderr, flush=True)
-    print(f"sup over {scale.places}² places, {scale.draws} samples of each size, {BINS} bins; slopes with 95 % intervals\n")
+        print(
+            f"{scale.draws} samples of {n:,} rows ({time.monotonic() - start:.0f} s)",
+            file=sys.stderr,
+            flush=True,
+        )
+    print(
+        f"sup over {scale.places}² places, {scale.draws} samples of each size, {BINS} bins; slopes"
+        " with 95 % intervals\n"
+    )
     print(table(errors, truth, np.abs(truth.slce - coarser.slce).max(axis=1)) + "\n")
     tell_claims(claims(errors), given.keep, "p4_theorem1")
     save_picture(draw(errors), given.figures / "theorem1", Path(__file__).parent)
@@ -233,9 +317,18 @@ def main() -> None:
 
 def draw(errors: Mapping[int, np.ndarray]) -> Figure:
     """The figure of rows → Float[draws, b]."""
-    curves = {f"γ = {bandwidth:g}": np.stack([drawn[:, b] for drawn in errors.values()], axis=1) for b, bandwidth in enumerate(BANDWIDTHS)}
+    curves = {
+        f"γ = {bandwidth:g}": np.stack([drawn[:, b] for drawn in errors.values()], axis=1)
+        for b, bandwidth in enumerate(BANDWIDTHS)
+    }
     draws = len(next(iter(errors.values())))
-    return convergence(np.array(list(errors)), curves, slope=-0.5, ylabel="sup |SLCEₙ − SLCE|", draws_of=f"{draws} samples")
+    return convergence(
+        np.array(list(errors)),
+        curves,
+        slope=-0.5,
+        ylabel="sup |SLCEₙ − SLCE|",
+        draws_of=f"{draws} samples",
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""How the line of Torres et al., Section 4.1, is wrong here and there, and what k neighbours leave of it (Section 3): bias and variance.
+"""How the line of Torres et al., Section 4.1, is wrong here and there, and what k neighbours leave
+of it (Section 3): bias and variance.
 
-``python -m experiments.p5.bias --keep outputs`` draws its own samples (two minutes of a core), prints a table of each, and leaves in a
-folder of runs what they say of the paper's sentences.
+``python -m experiments.p5.bias --keep outputs`` draws its own samples (two minutes of a core),
+prints a table of each, and leaves in a folder of runs what they say of the paper's sentences.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ NAME = "p5_bias"
 
 
 def errors(samples: int, ks: tuple[int, ...] = KS) -> dict[int, np.ndarray]:
-    """Float[samples, places] by k: predicted less true mean of the line after local recalibration by k neighbours, in raw units."""
+    """Float[samples, places] by k: predicted less true mean of the line after local recalibration
+    by k neighbours, in raw units.
+    """
     problem = Heteroscedastic()
     X = np.linspace(problem.low, problem.high, 2 * PLACES + 1)[1::2, None]
     true = problem.distribution(X).mean()
@@ -47,7 +50,9 @@ def errors(samples: int, ks: tuple[int, ...] = KS) -> dict[int, np.ndarray]:
     for seed in range(samples):
         fitted, held, y = _line(seed, problem)
         for k in ks:
-            model = LocalPit(FrozenEstimator(fitted), units="raw", k=k).fit(held, y, X_calibration=held, y_calibration=y)
+            model = LocalPit(FrozenEstimator(fitted), units="raw", k=k).fit(
+                held, y, X_calibration=held, y_calibration=y
+            )
             found[k].append(model.predict(X) - true)
     return {k: np.array(each) for k, each in found.items()}
 
@@ -55,17 +60,21 @@ def errors(samples: int, ks: tuple[int, ...] = KS) -> dict[int, np.ndarray]:
 def _line(seed: int, problem: Heteroscedastic) -> tuple[GaussianLinear, np.ndarray, np.ndarray]:
     """The line of a sample, and its calibration rows."""
     rng = np.random.default_rng(seed)
-    return GaussianLinear().fit(*problem.sample(TRAINING_ROWS, rng)), *problem.sample(CALIBRATION_ROWS, rng)
+    return GaussianLinear().fit(*problem.sample(TRAINING_ROWS, rng)), *problem.sample(
+        CALIBRATION_ROWS, rng
+    )
 
 
 def split_error(error: np.ndarray) -> pd.DataFrame:
-    """Mean squared error, squared bias and variance over the places, each without bias of its own, of Float[s, p] of s samples.
+    """Mean squared error, squared bias and variance over the places, each without bias of its own,
+    of Float[s, p] of s samples.
 
     Returns
     -------
     DataFrame
-        A row for each sample, whose means are the estimates: ``mse``, ``bias`` (pseudo-values of the jackknife: the squared bias is the
-        mean product of the errors of two samples), and ``variance``, the difference.
+        A row for each sample, whose means are the estimates: ``mse``, ``bias`` (pseudo-values of
+        the jackknife: the squared bias is the mean product of the errors of two samples), and
+        ``variance``, the difference.
     """
     n, total = len(error), error.sum(axis=0)
     own = np.square(error).mean(axis=1)
@@ -79,21 +88,30 @@ def of_k(parts: dict[int, pd.DataFrame]) -> Iterator[Claim]:
     """What Section 3 says of k, of k → what :func:`split_error` gives."""
     ks = sorted(parts)
     for small, large in pairwise(ks):
-        text = f"the squared bias of the mean is smaller with k = {small:,} than with k = {large:,} (the line of Table 1)"
+        text = (
+            f"the squared bias of the mean is smaller with k = {small:,} than with k = {large:,}"
+            " (the line of Table 1)"
+        )
         yield from below(text, parts[small].bias, parts[large].bias, SMALLER_K)
-        text = f"the variance of the mean over samples is smaller with k = {large:,} than with k = {small:,} (the line of Table 1)"
+        text = (
+            f"the variance of the mean over samples is smaller with k = {large:,} than with k ="
+            f" {small:,} (the line of Table 1)"
+        )
         yield from below(text, parts[large].variance, parts[small].variance, SMALLER_K)
     mse = {k: float(parts[k].mse.mean()) for k in ks}
     best = min(mse, key=lambda k: mse[k])
     told = ", ".join(f"k = {k:,} {value:.4g}" for k, value in mse.items())
     text = f"their sum is least at neither end of k = {ks[0]:,} to {ks[-1]:,} (the line of Table 1)"
-    yield Claim(text, best not in (ks[0], ks[-1]), f"{told}, means of {len(parts[best])} samples", SMALLER_K)
+    yield Claim(
+        text, best not in (ks[0], ks[-1]), f"{told}, means of {len(parts[best])} samples", SMALLER_K
+    )
 
 
 def cells(samples: int) -> pd.DataFrame:
     """Of each cell of x of each sample: ``seed, cell, variance, error, line, truth``.
 
-    The variance of the line's PIT values on calibration rows and its standard error; the line's variance of y, and the mean of the true.
+    The variance of the line's PIT values on calibration rows and its standard error; the line's
+    variance of y, and the mean of the true.
     """
     problem, found = Heteroscedastic(), []
     edges = np.linspace(problem.low, problem.high, CELLS + 1)[1:-1]
@@ -105,8 +123,13 @@ def cells(samples: int) -> pd.DataFrame:
             rows = of == cell
             apart = np.square(pits[rows] - pits[rows].mean())
             error = apart.std() / np.sqrt(rows.sum())
-            variances = {"line": said.var()[rows].mean(), "truth": problem.distribution(X[rows]).var().mean()}
-            found.append({"seed": seed, "cell": cell, "variance": apart.mean(), "error": error, **variances})
+            variances = {
+                "line": said.var()[rows].mean(),
+                "truth": problem.distribution(X[rows]).var().mean(),
+            }
+            found.append(
+                {"seed": seed, "cell": cell, "variance": apart.mean(), "error": error, **variances}
+            )
     return pd.DataFrame(found)
 
 
@@ -114,23 +137,52 @@ def of_cells(frame: pd.DataFrame) -> Iterator[Claim]:
     """What Section 4.1 says of the histogram, of the numbers of :func:`cells`."""
     off = (frame.variance - UNIFORM) / frame.error
     by_sample = off.groupby(frame.seed)
-    text = f"of {CELLS} cells of x one has PIT values of the line whose variance is more than {BEYOND:g} standard errors above 1/12"
+    text = (
+        f"of {CELLS} cells of x one has PIT values of the line whose variance is more than"
+        f" {BEYOND:g} standard errors above 1/12"
+    )
     text += ", and another one whose variance is as far below it"
-    yield from in_every_seed(text, pd.concat([by_sample.max(), -by_sample.min()], axis=1).min(axis=1), TWO_BIASES, least=BEYOND)
+    yield from in_every_seed(
+        text,
+        pd.concat([by_sample.max(), -by_sample.min()], axis=1).min(axis=1),
+        TWO_BIASES,
+        least=BEYOND,
+    )
     sure = frame[off.abs() > BEYOND]
     agree = (sure.variance > UNIFORM) == (sure.truth > sure.line)
-    text = "where they are so far off, the line's variance is below the true one where PIT values vary more, above it where they vary less"
-    yield Claim(text, bool(agree.all() and len(sure)), f"In {int(agree.sum())} of {len(sure)} such cells of all samples", TWO_BIASES)
+    text = (
+        "where they are so far off, the line's variance is below the true one where PIT values vary"
+        " more, above it where they vary less"
+    )
+    yield Claim(
+        text,
+        bool(agree.all() and len(sure)),
+        f"In {int(agree.sum())} of {len(sure)} such cells of all samples",
+        TWO_BIASES,
+    )
 
 
 def told(parts: dict[int, pd.DataFrame], frame: pd.DataFrame) -> str:
     """Both tables: by k, and by cell of x over all samples; markdown."""
     lines = head(["k", "squared bias", "variance", "MSE to the true mean"])
-    lines += [line([f"{k:,}", *(number(float(part[name].mean()), 1) for name in ("bias", "variance", "mse"))]) for k, part in parts.items()]
-    below_it = head(["cell of x", "variance of PIT values, times 12", "true variance over the line's"])
+    lines += [
+        line(
+            [
+                f"{k:,}",
+                *(number(float(part[name].mean()), 1) for name in ("bias", "variance", "mse")),
+            ]
+        )
+        for k, part in parts.items()
+    ]
+    below_it = head(
+        ["cell of x", "variance of PIT values, times 12", "true variance over the line's"]
+    )
     means = frame.groupby("cell").mean()
     below_it += [
-        line([str(1 + int(str(cell))), number(12 * row.variance, 2), number(row.truth / row.line, 2)]) for cell, row in means.iterrows()
+        line(
+            [str(1 + int(str(cell))), number(12 * row.variance, 2), number(row.truth / row.line, 2)]
+        )
+        for cell, row in means.iterrows()
     ]
     return "\n".join([*lines, "", *below_it])
 

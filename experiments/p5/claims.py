@@ -1,4 +1,6 @@
-"""What Torres et al. say in words, asked of runs: each function is named by sentences of ``claims.csv``."""
+"""What Torres et al. say in words, asked of runs: each function is named by sentences of
+``claims.csv``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from experiments.p5.records import TRUTH, frame_of, of, of_truth
 
 LEVEL = 0.95
 UNEVEN = 0.05
-"""Of a cell of 500 test rows, whose coverage has a standard deviation of one point where it is 95 %."""
+"""Of a cell of 500 test rows, whose coverage has a standard deviation of one point where it is 95
+%.
+"""
 LITTLE = 0.05
 """Of an MSE: the paper says no number."""
 SIGNIFICANCE = 0.001
@@ -44,13 +48,19 @@ def of_line(frame: pd.DataFrame) -> Iterator[Claim]:
     """Before and after, of the numbers of :func:`~experiments.p5.records.frame_of`."""
     yield from improved(frame, "linear", of_table1.LOCAL, "Table 1, linear model", "mse_mean")
     error = of(frame, "linear", "mse_mean") - of(frame, of_table1.LOCAL, "mse_mean")
-    yield from in_every_seed("the MSE to the true mean falls (Figure 2, a)", error, ("local_mean_variance",))
+    yield from in_every_seed(
+        "the MSE to the true mean falls (Figure 2, a)", error, ("local_mean_variance",)
+    )
     whole, gap = of(frame, "global_pit", "coverage"), of(frame, "global_pit", "worst_cell_gap")
     if len(gap):
         told = (
-            f"{100 * whole.mean():.2f} % on the whole; the worst of 20 cells is {100 * gap.min():.1f} to {100 * gap.max():.1f} points off"
+            f"{100 * whole.mean():.2f} % on the whole; the worst of 20 cells is"
+            f" {100 * gap.min():.1f} to {100 * gap.max():.1f} points off"
         )
-        text = "after global recalibration 95 % ± .5 are covered, and in every seed a cell of x is off by more than five points"
+        text = (
+            "after global recalibration 95 % ± .5 are covered, and in every seed a cell of x is off"
+            " by more than five points"
+        )
         holds = bool(abs(whole.mean() - LEVEL) < 0.005 and (gap > UNEVEN).all())
         yield Claim(text, holds, f"{told}, {len(gap)} seeds", ("global_not_local",))
 
@@ -60,33 +70,63 @@ def line(folder: Path) -> Iterator[Claim]:
     if (path := computed_at(folder, "p5_section41")).exists():
         computed = pd.read_csv(path)
         p = computed[computed.metric.str.startswith("p-value")].value
-        text = f"Frosini's test refuses uniform PIT values of the line at the level of {SIGNIFICANCE:.1%}, in every sample"
-        yield Claim(text, bool((p <= SIGNIFICANCE).all()), f"p at most {p.max():.2g}, {len(p)} samples", ("frosini",))
+        text = (
+            "Frosini's test refuses uniform PIT values of the line at the level of"
+            f" {SIGNIFICANCE:.1%}, in every sample"
+        )
+        yield Claim(
+            text,
+            bool((p <= SIGNIFICANCE).all()),
+            f"p at most {p.max():.2g}, {len(p)} samples",
+            ("frosini",),
+        )
 
 
 def bias(folder: Path) -> list[Claim]:
-    """Of bias and variance by k, and by cell of x: what ``python -m experiments.p5.bias --keep`` computed."""
+    """Of bias and variance by k, and by cell of x: what ``python -m experiments.p5.bias --keep``
+    computed.
+    """
     return kept(folder, of_bias.NAME)
 
 
-def improved(frame: pd.DataFrame, before: str, after: str, where: str, error: str) -> Iterator[Claim]:
-    """MSE, coverage, interval score and evenness after local recalibration, against the network itself."""
+def improved(
+    frame: pd.DataFrame, before: str, after: str, where: str, error: str
+) -> Iterator[Claim]:
+    """MSE, coverage, interval score and evenness after local recalibration, against the network
+    itself.
+    """
     names = ("improved", "well_covered_parent")
     for metric, called in ((error, "MSE"), ("smis", "sMIS")):
         yield from in_every_seed(
-            f"{where}: local recalibration lowers the {called}", of(frame, before, metric) - of(frame, after, metric), names
+            f"{where}: local recalibration lowers the {called}",
+            of(frame, before, metric) - of(frame, after, metric),
+            names,
         )
-    off = (of(frame, before, "coverage") - LEVEL).abs() - (of(frame, after, "coverage") - LEVEL).abs()
+    off = (of(frame, before, "coverage") - LEVEL).abs() - (
+        of(frame, after, "coverage") - LEVEL
+    ).abs()
     yield from in_every_seed(f"{where}: coverage comes nearer to 95 %", off, names[:1])
     gap = of(frame, before, "worst_cell_gap") - of(frame, after, "worst_cell_gap")
-    spread = ("even_and_narrow", "misses_spread") if where.startswith("Table 2") else ("even_and_narrow",)
-    yield from in_every_seed(f"{where}: the cell that is covered worst comes nearer to 95 %", gap, spread)
+    spread = (
+        ("even_and_narrow", "misses_spread")
+        if where.startswith("Table 2")
+        else ("even_and_narrow",)
+    )
+    yield from in_every_seed(
+        f"{where}: the cell that is covered worst comes nearer to 95 %", gap, spread
+    )
 
 
 def table2(folder: Path) -> Iterator[Claim]:
-    """Of the network with dropout on Rosenbrock's function, the paper's share of dropout alone: ``paper/p5/table2``."""
+    """Of the network with dropout on Rosenbrock's function, the paper's share of dropout alone:
+    ``paper/p5/table2``.
+    """
     share = of_table2.PUBLISHED_DROPOUT
-    records = [record for record in of_table2.read(folder) if record["config"]["parent"].get("dropout") == share]
+    records = [
+        record
+        for record in of_table2.read(folder)
+        if record["config"]["parent"].get("dropout") == share
+    ]
     if records:
         yield from of_networks(pd.concat([of_table2.by_share(records), of_truth(records, share)]))
 
@@ -99,20 +139,39 @@ def of_networks(frame: pd.DataFrame) -> Iterator[Claim]:
     for before, after in of_table2.RADIUS.items():
         yield from improved(frame, before, after, f"Table 2, {of_table2.ROWS[before][0]}", "mse_y")
     lower = of(frame, "mc_dropout", "mse_y") - of(frame, "wsir", "mse_y")
-    yield from in_every_seed("the MSE of WSIR is below that of MC dropout", lower, ("wsir_below_dropout",))
+    yield from in_every_seed(
+        "the MSE of WSIR is below that of MC dropout", lower, ("wsir_below_dropout",)
+    )
     names = [*of_table2.RADIUS, *of_table2.RADIUS.values()]
     off = {name: abs(of(frame, name, "coverage").mean() - LEVEL) for name in names}
     wide = {name: of(frame, name, "smis").mean() for name in names}
     told = ", ".join(f"{of_table2.ROWS[name][0]} {100 * value:.1f}" for name, value in off.items())
     text = "the mean coverage of MC dropout is the nearest to 95 % of all four"
-    yield Claim(text, min(off, key=lambda name: off[name]) == "mc_dropout", f"points off: {told}", ("dropout_coverage",))
-    told = ", ".join(f"{of_table2.ROWS[name][0]} {number(value, 3)}" for name, value in wide.items())
+    yield Claim(
+        text,
+        min(off, key=lambda name: off[name]) == "mc_dropout",
+        f"points off: {told}",
+        ("dropout_coverage",),
+    )
+    told = ", ".join(
+        f"{of_table2.ROWS[name][0]} {number(value, 3)}" for name, value in wide.items()
+    )
     text = "the mean interval score of MC dropout is the largest of all four"
-    yield Claim(text, max(wide, key=lambda name: wide[name]) == "mc_dropout", told, ("dropout_coverage",))
+    yield Claim(
+        text, max(wide, key=lambda name: wide[name]) == "mc_dropout", told, ("dropout_coverage",)
+    )
     for after in of_table2.RADIUS.values():
         ratio = of(frame, after, "smis") / of(frame, TRUTH, "smis")
-        text = f"the sMIS of {of_table2.ROWS[after][0]} is at most {NEAR:g} times that of the true distribution on the same rows"
-        yield Claim(text, bool(ratio.mean() <= NEAR), f"{ratio.mean():.2f} times, mean of {len(ratio)} seeds", ("near_truth",))
+        text = (
+            f"the sMIS of {of_table2.ROWS[after][0]} is at most {NEAR:g} times that of the true"
+            " distribution on the same rows"
+        )
+        yield Claim(
+            text,
+            bool(ratio.mean() <= NEAR),
+            f"{ratio.mean():.2f} times, mean of {len(ratio)} seeds",
+            ("near_truth",),
+        )
 
 
 def diamonds(folder: Path) -> Iterator[Claim]:
@@ -123,19 +182,25 @@ def diamonds(folder: Path) -> Iterator[Claim]:
 
 
 def low_x2(folder: Path) -> Iterator[Claim]:
-    """Of what the networks on Rosenbrock's function predict where x₂ is low: ``paper/p5/table2``."""
+    """Of what the networks on Rosenbrock's function predict where x₂ is low:
+    ``paper/p5/table2``.
+    """
     frame = of_low_x2.means(folder)
     if not frame.empty:
         yield from of_low_x2.claims(frame)
 
 
 def two_diamonds(folder: Path) -> list[Claim]:
-    """Of the two diamonds of Figure 5: what ``python -m experiments.p5.two_diamonds --keep`` asked of the runs of ``paper/p5/diamonds``."""
+    """Of the two diamonds of Figure 5: what ``python -m experiments.p5.two_diamonds --keep`` asked
+    of the runs of ``paper/p5/diamonds``.
+    """
     return kept(folder, of_two_diamonds.NAME)
 
 
 def cost(folder: Path) -> list[Claim]:
-    """Of seconds, and of the small network by size: what ``python -m experiments.p5.cost --keep`` measured."""
+    """Of seconds, and of the small network by size: what ``python -m experiments.p5.cost --keep``
+    measured.
+    """
     return kept(folder, of_cost.NAME)
 
 
@@ -149,38 +214,69 @@ def simulation(folder: Path) -> Iterator[Claim]:
 
 def of_sizes(frame: pd.DataFrame) -> Iterator[Claim]:
     """By network and size, of the numbers of :func:`~experiments.p5.simulation.frame_of`."""
-    exact = frame[(frame.eps == 0) & (frame.k != "crps") & frame.network.isin(of_simulation.NETWORKS)]
+    exact = frame[
+        (frame.eps == 0) & (frame.k != "crps") & frame.network.isin(of_simulation.NETWORKS)
+    ]
     plain = exact[(exact.k == of_simulation.K) | exact.k.isna()]
     richer: list[Claim] = []
     for (network, size), rows in plain.groupby(["network", "size"], sort=True):
-        wide = {metric: each.pivot_table(index="seed", columns="method", values="value") for metric, each in rows.groupby("metric")}
+        wide = {
+            metric: each.pivot_table(index="seed", columns="method", values="value")
+            for metric, each in rows.groupby("metric")
+        }
         where = f"{network} network, {size:,} rows"
         yield from _against_network(wide, where)
         yield from _of_layers(wide["mse_y"], where)
         richer += _against_output(wide["mse_y"], where)
     if richer:
         told = "; ".join(f"{one.text}: {one.found}" for one in richer if one.holds) or "in none"
-        text = "neighbours in the input or in a hidden layer give a lower MSE than neighbours in the output in at least one case"
-        found = f"{sum(one.holds for one in richer)} of {len(richer)} cases of layer, network and size; {told}"
+        text = (
+            "neighbours in the input or in a hidden layer give a lower MSE than neighbours in the"
+            " output in at least one case"
+        )
+        found = (
+            f"{sum(one.holds for one in richer)} of {len(richer)} cases of layer, network and size;"
+            f" {told}"
+        )
         yield Claim(text, any(one.holds for one in richer), found, ("layer_richer",))
-    for size, rows in exact[(exact.network == "big") & (exact.metric == "mse_y") & exact.method.isin(of_simulation.LOCAL)].groupby("size"):
-        mse = rows[rows.k.isin([100, 500, of_simulation.K])].groupby(rows.k.astype(float)).value.mean()
+    for size, rows in exact[
+        (exact.network == "big")
+        & (exact.metric == "mse_y")
+        & exact.method.isin(of_simulation.LOCAL)
+    ].groupby("size"):
+        mse = (
+            rows[rows.k.isin([100, 500, of_simulation.K])]
+            .groupby(rows.k.astype(float))
+            .value.mean()
+        )
         if len(mse) == 3 and size >= 10 * of_simulation.K:
             first, second = -mse.diff().dropna()
             told = ", ".join(f"k = {k:g} {value:.3g}" for k, value in mse.items())
-            text = f"big network, {size:,} rows: the MSE falls from k = 100 to 500 to 1,000, and less in the second step"
-            yield Claim(text, bool(first > second > 0), f"{told}, means over layers and seeds", ("more_neighbours",))
+            text = (
+                f"big network, {size:,} rows: the MSE falls from k = 100 to 500 to 1,000, and less"
+                " in the second step"
+            )
+            yield Claim(
+                text,
+                bool(first > second > 0),
+                f"{told}, means over layers and seeds",
+                ("more_neighbours",),
+            )
 
 
 def _against_network(wide: dict[str, pd.DataFrame], where: str) -> Iterator[Claim]:
-    """Interval metrics of local recalibration, the mean of its layers, against the network alone."""
+    """Interval metrics of local recalibration, the mean of its layers, against the network
+    alone.
+    """
     for metric, called in (("smis", "sMIS"), ("coverage", "distance of coverage to 95 %")):
         values = wide.get(metric, pd.DataFrame())
         layers = [name for name in of_simulation.LOCAL if name in values]
         if "network" in values and layers:
             values = (values - LEVEL).abs() if metric == "coverage" else values
             margin = values["network"] - values[layers].mean(axis=1)
-            yield from in_every_seed(f"{where}: local recalibration lowers the {called}", margin, ("consistently",))
+            yield from in_every_seed(
+                f"{where}: local recalibration lowers the {called}", margin, ("consistently",)
+            )
 
 
 def _of_layers(mse: pd.DataFrame, where: str) -> Iterator[Claim]:
@@ -189,11 +285,27 @@ def _of_layers(mse: pd.DataFrame, where: str) -> Iterator[Claim]:
         mean = mse[layers].mean()
         apart = float(mean.max() / mean.min() - 1)
         told = ", ".join(f"{of_simulation.PLACES[name]} {mean[name]:.3g}" for name in layers)
-        text = f"{where}: mean MSE is at most {100 * LITTLE:g} % larger with the worst layer than with the best"
-        yield Claim(text, apart <= LITTLE, f"{100 * apart:.1f} %; {told}; {len(mse)} seeds", ("layer_no_influence",))
+        text = (
+            f"{where}: mean MSE is at most {100 * LITTLE:g} % larger with the worst layer than with"
+            " the best"
+        )
+        yield Claim(
+            text,
+            apart <= LITTLE,
+            f"{100 * apart:.1f} %; {told}; {len(mse)} seeds",
+            ("layer_no_influence",),
+        )
 
 
 def _against_output(mse: pd.DataFrame, where: str) -> list[Claim]:
     """Each layer against the output, a claim for each."""
-    layers = [name for name in of_simulation.LOCAL if name in mse and name != "output"] if "output" in mse else []
-    return [one for name in layers for one in below(f"{where}, {of_simulation.PLACES[name]}", mse[name], mse["output"])]
+    layers = (
+        [name for name in of_simulation.LOCAL if name in mse and name != "output"]
+        if "output" in mse
+        else []
+    )
+    return [
+        one
+        for name in layers
+        for one in below(f"{where}, {of_simulation.PLACES[name]}", mse[name], mse["output"])
+    ]

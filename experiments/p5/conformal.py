@@ -1,8 +1,10 @@
-"""How often conformal intervals hold, on the problem of Table 1: calibration rows drawn anew many times, behind one straight line.
+"""How often conformal intervals hold, on the problem of Table 1: calibration rows drawn anew many
+times, behind one straight line.
 
-``python -m experiments.p5.conformal --repeats 200``. What an interval holds and its expected score are known exactly, by the true
-distributions of :data:`PLACES` rows, so that the only chance left is that of calibration rows. What is promised is the mean over these; the
-largest gap of a tenth of the rows, by x, says how far intervals that hold on average are from it in some place.
+``python -m experiments.p5.conformal --repeats 200``. What an interval holds and its expected score
+are known exactly, by the true distributions of :data:`PLACES` rows, so that the only chance left is
+that of calibration rows. What is promised is the mean over these; the largest gap of a tenth of the
+rows, by x, says how far intervals that hold on average are from it in some place.
 """
 
 from __future__ import annotations
@@ -22,14 +24,18 @@ from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import ConformalPit, LocalisedConformalPit, LocalPit, PostHocRegressor
 
 SIZES = {50: 12, 200: 50, 1_000: 100, 10_000: 1_000}
-"""Calibration rows → neighbours of local recalibration; where half of the rows are kept to correct, half as many."""
+"""Calibration rows → neighbours of local recalibration; where half of the rows are kept to correct,
+half as many.
+"""
 LEVELS = (0.9, 0.95)
 TRAINING_ROWS = 80_000
 PLACES = 500
 """Rows of equal probability that intervals are looked at."""
 METHODS = ("local", "conformal", "localised", "local, conformal", "local, localised")
-"""Local recalibration alone; the line's own intervals, with one correction by all rows, which is split conformal by absolute residuals, or
-with a correction by those of one half that are near; local recalibration on one half of the rows, corrected by the other, in both ways."""
+"""Local recalibration alone; the line's own intervals, with one correction by all rows, which is
+split conformal by absolute residuals, or with a correction by those of one half that are near;
+local recalibration on one half of the rows, corrected by the other, in both ways.
+"""
 
 
 def models(parent: GaussianLinear, k: int, seed: int) -> dict[str, PostHocRegressor]:
@@ -57,19 +63,30 @@ def held(truth: Normal, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def expected_score(truth: Normal, low: np.ndarray, high: np.ndarray, level: float) -> np.ndarray:
-    """Float[n]: the expected interval score (Gneiting and Raftery 2007, Eq. 43), since E(c - Z)₊ = φ(c) + c Φ(c) of a standard normal Z."""
+    """Float[n]: the expected interval score (Gneiting and Raftery 2007, Eq. 43), since E(c - Z)₊ =
+    φ(c) + c Φ(c) of a standard normal Z.
+    """
     below, above = truth.standardized(low), -truth.standardized(high)
     with np.errstate(invalid="ignore"):
-        outside = sum(np.where(np.isfinite(c), truth.standard_pdf(c) + c * truth.standard_cdf(c), 0.0) for c in (below, above))
+        outside = sum(
+            np.where(np.isfinite(c), truth.standard_pdf(c) + c * truth.standard_cdf(c), 0.0)
+            for c in (below, above)
+        )
     return high - low + 2 / (1 - level) * truth.scale * outside
 
 
 def measured(said: Distribution, truth: Normal, level: float) -> dict[str, float]:
-    """Coverage, the largest distance of a tenth of the rows from the level, and the expected interval score."""
+    """Coverage, the largest distance of a tenth of the rows from the level, and the expected
+    interval score.
+    """
     low, high = said.interval(level)
     share = held(truth, low, high)
     gap = np.abs(share.reshape(10, -1).mean(axis=1) - level).max()
-    return {"coverage": float(share.mean()), "gap": float(gap), "score": float(expected_score(truth, low, high, level).mean())}
+    return {
+        "coverage": float(share.mean()),
+        "gap": float(gap),
+        "score": float(expected_score(truth, low, high, level).mean()),
+    }
 
 
 def repeat(n: int, parent: GaussianLinear, seed: int) -> list[dict[str, float | str]]:
@@ -80,20 +97,35 @@ def repeat(n: int, parent: GaussianLinear, seed: int) -> list[dict[str, float | 
     truth, rows = problem.distribution(at), []
     for name, model in models(parent, SIZES[n], seed).items():
         said = model.fit(X, y, X_calibration=X, y_calibration=y).predict_dist(at)
-        rows += [{"n": n, "method": name, "level": level} | measured(said, truth, level) for level in LEVELS]
+        rows += [
+            {"n": n, "method": name, "level": level} | measured(said, truth, level)
+            for level in LEVELS
+        ]
     return rows
 
 
 def repeats(sizes: Iterable[int], n_repeats: int, jobs: int = 1) -> pd.DataFrame:
     """All draws: columns n, method, level, coverage, gap, score."""
-    parent = GaussianLinear().fit(*Heteroscedastic().sample(TRAINING_ROWS, np.random.default_rng(0)))
+    parent = GaussianLinear().fit(
+        *Heteroscedastic().sample(TRAINING_ROWS, np.random.default_rng(0))
+    )
     tasks = (delayed(repeat)(n, parent, 1 + seed) for n in sizes for seed in range(n_repeats))
     return pd.DataFrame([row for rows in Parallel(jobs)(tasks) for row in rows])
 
 
 def table(frame: pd.DataFrame) -> str:
     """Means over the draws, that of coverage with its standard error."""
-    lines = head(["calibration rows", "level", "method", "coverage", "standard error", "largest gap of a tenth", "interval score"])
+    lines = head(
+        [
+            "calibration rows",
+            "level",
+            "method",
+            "coverage",
+            "standard error",
+            "largest gap of a tenth",
+            "interval score",
+        ]
+    )
     for (n, level, method), part in frame.groupby(["n", "level", "method"], sort=False):
         error = part.coverage.std() / np.sqrt(len(part))
         score = "∞" if np.isinf(part.score).any() else f"{part.score.mean():,.0f}"
@@ -107,7 +139,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), choices=list(SIZES))
-    parser.add_argument("--jobs", type=int, default=1, help="processes; -1: as many as there are cores")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes; -1: as many as there are cores"
+    )
     arguments = parser.parse_args()
     print(table(repeats(arguments.sizes, arguments.repeats, arguments.jobs)))
 

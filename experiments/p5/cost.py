@@ -1,8 +1,10 @@
-"""What local recalibration costs in seconds, and what a small network gains by more rows: Section 4.3 of Torres et al., beside its figure.
+"""What local recalibration costs in seconds, and what a small network gains by more rows: Section
+4.3 of Torres et al., beside its figure.
 
-``python -m experiments.p5.cost --keep outputs`` trains the networks of the simulation study itself and measures both sides of each
-comparison in one process, by turns, in seconds of its processor (ten minutes of a core); it leaves in a folder of runs what they say of the
-paper's sentences. Runs of ``experiment=paper/p5/simulation`` have seconds too, but those of processes beside each other.
+``python -m experiments.p5.cost --keep outputs`` trains the networks of the simulation study itself
+and measures both sides of each comparison in one process, by turns, in seconds of its processor
+(ten minutes of a core); it leaves in a folder of runs what they say of the paper's sentences. Runs
+of ``experiment=paper/p5/simulation`` have seconds too, but those of processes beside each other.
 """
 
 from __future__ import annotations
@@ -47,7 +49,12 @@ LITTLE = 0.05
 """Of the seconds of training, and of an MSE: the paper says no number."""
 TWICE = 2.0
 """So many times the network's own seconds significantly affect prediction."""
-CAPACITY, TRAINING, PREDICTION, BY_K = ("small_capacity",), ("training_time",), ("prediction_time",), ("time_by_k",)
+CAPACITY, TRAINING, PREDICTION, BY_K = (
+    ("small_capacity",),
+    ("training_time",),
+    ("prediction_time",),
+    ("time_by_k",),
+)
 """Sentences of ``claims.csv``."""
 NAME = "p5_cost"
 COLUMNS = ["size", "seed", "network", "what", "place", "k", "eps", "value"]
@@ -69,26 +76,40 @@ class Drawn:
 
 
 def measured(sizes: tuple[int, ...] = SIZES, seeds: int = SEEDS) -> pd.DataFrame:
-    """Columns :data:`COLUMNS`: ``mse``, and the seconds of ``training``, ``recalibrating`` (fitting) and ``predicting``.
+    """Columns :data:`COLUMNS`: ``mse``, and the seconds of ``training``, ``recalibrating``
+    (fitting) and ``predicting``.
 
-    ``k`` is 0 of a network without recalibration. The big network is measured once for its MSE, of 10,000 rows, and once for the seconds by
-    the width of a layer, on as many rows to calibrate as the largest size has, after one epoch on 8,000 rows: what its weights are is no
-    matter of seconds.
+    ``k`` is 0 of a network without recalibration. The big network is measured once for its MSE, of
+    10,000 rows, and once for the seconds by the width of a layer, on as many rows to calibrate as
+    the largest size has, after one epoch on 8,000 rows: what its weights are is no matter of
+    seconds.
     """
     rows: list[dict[str, Any]] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of rows far outside, and of a network of one epoch, which are no matter of seconds
-        list(_of_small(Drawn.of(sizes[0], seeds), seeds))  # what is imported or compiled at the first call is no cost of recalibration
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # of rows far outside, and of a network of one epoch, which are no matter of seconds
+        list(
+            _of_small(Drawn.of(sizes[0], seeds), seeds)
+        )  # what is imported or compiled at the first call is no cost of recalibration
         for seed in range(seeds):
             for size in sizes:
-                rows += ({"size": size, "seed": seed, "network": "small", **row} for row in _of_small(Drawn.of(size, seed), seed))
+                rows += (
+                    {"size": size, "seed": seed, "network": "small", **row}
+                    for row in _of_small(Drawn.of(size, seed), seed)
+                )
                 print(f"{size:,} rows, seed {seed}", file=sys.stderr, flush=True)
-            rows += ({"seed": seed, "network": "big", **row} for row in _of_big(sizes[-2], sizes[-1], seed))
+            rows += (
+                {"seed": seed, "network": "big", **row}
+                for row in _of_big(sizes[-2], sizes[-1], seed)
+            )
     return pd.DataFrame(rows).reindex(columns=COLUMNS).fillna({"k": 0, "eps": 0.0, "place": ""})
 
 
 def _network(which: str, seed: int, **options: Any) -> MultilayerPerceptronRegressor:
-    return MultilayerPerceptronRegressor(hidden=HIDDEN[which], learning_rate=RATE[which], random_state=seed, device="cpu", **options)
+    return MultilayerPerceptronRegressor(
+        hidden=HIDDEN[which], learning_rate=RATE[which], random_state=seed, device="cpu", **options
+    )
 
 
 def _of_small(drawn: Drawn, seed: int) -> Iterator[dict[str, Any]]:
@@ -97,19 +118,35 @@ def _of_small(drawn: Drawn, seed: int) -> Iterator[dict[str, Any]]:
     yield {"what": "training", "value": _seconds(lambda: network.fit(*drawn.train))}
     yield {"what": "mse", "value": mse_y(drawn.test[1], network.predict_dist(drawn.test[0]))}
     ks = [k for k in KS if k <= len(drawn.calibration[0])]
-    settings = [(place, k, 0.0) for place in PLACES for k in ks] + [(place, ks[-1], eps) for place in TREE for eps in EPS]
+    settings = [(place, k, 0.0) for place in PLACES for k in ks] + [
+        (place, ks[-1], eps) for place in TREE for eps in EPS
+    ]
     models = {setting: _local(network, *setting) for setting in settings}
     for (place, k, eps), model in models.items():
-        yield {"what": "recalibrating", "place": place, "k": k, "eps": eps, "value": _seconds(lambda model=model: _fit(model, drawn))}
+        yield {
+            "what": "recalibrating",
+            "place": place,
+            "k": k,
+            "eps": eps,
+            "value": _seconds(lambda model=model: _fit(model, drawn)),
+        }
     asked = drawn.test[0][:ASKED]
     for (place, k, eps), value in _by_turns({("", 0, 0.0): network, **models}, asked).items():
         yield {"what": "predicting", "place": place, "k": k, "eps": eps, "value": value}
 
 
 def _of_big(size: int, largest: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Its error at one size; and seconds of prediction by the width of a layer, with as many rows to search as the largest size has."""
+    """Its error at one size; and seconds of prediction by the width of a layer, with as many rows
+    to search as the largest size has.
+    """
     drawn = Drawn.of(size, seed)
-    yield {"size": size, "what": "mse", "value": mse_y(drawn.test[1], _network("big", seed).fit(*drawn.train).predict_dist(drawn.test[0]))}
+    yield {
+        "size": size,
+        "what": "mse",
+        "value": mse_y(
+            drawn.test[1], _network("big", seed).fit(*drawn.train).predict_dist(drawn.test[0])
+        ),
+    }
     many = Drawn.of(largest, seed)
     network = _network("big", seed, max_epochs=1).fit(*drawn.train)
     k = min(KS[-1], largest // 10)
@@ -119,7 +156,9 @@ def _of_big(size: int, largest: int, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _local(network: Any, place: str, k: int, eps: float) -> LocalPit:
-    where: dict[str, Any] = {"where": place} if place in ("input", "output") else {"where": "layer", "layer": place}
+    where: dict[str, Any] = (
+        {"where": place} if place in ("input", "output") else {"where": "layer", "layer": place}
+    )
     return LocalPit(FrozenEstimator(network), units="raw", k=k, eps=eps, **where)
 
 
@@ -129,7 +168,9 @@ def _fit(model: LocalPit, drawn: Drawn) -> LocalPit:
 
 
 def _by_turns(models: Mapping[Any, Any], X: np.ndarray) -> dict[Any, float]:
-    """Name → median seconds of mean and 95 % interval of the rows, all models in turn, several times."""
+    """Name → median seconds of mean and 95 % interval of the rows, all models in turn, several
+    times.
+    """
     taken: dict[Any, list[float]] = {name: [] for name in models}
     for _ in range(TURNS):
         for name, model in models.items():
@@ -149,7 +190,9 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """What Section 4.3 and the conclusion say of seconds and of the small network, of the numbers of :func:`measured`."""
+    """What Section 4.3 and the conclusion say of seconds and of the small network, of the numbers
+    of :func:`measured`.
+    """
     yield from _of_capacity(frame)
     small = frame[frame.network == "small"]
     yield from _of_training(small)
@@ -158,11 +201,19 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _of_capacity(frame: pd.DataFrame) -> Iterator[Claim]:
-    mse = frame[frame.what == "mse"].pivot(index="seed", columns=["network", "size"], values="value")
+    mse = frame[frame.what == "mse"].pivot(
+        index="seed", columns=["network", "size"], values="value"
+    )
     few, many = sorted(mse["small"])[-2:]
     ratio = mse["small"][many] / mse["small"][few]
-    found = f"{100 * (ratio.median() - 1):+.0f} % in the median seed, {100 * (ratio.min() - 1):+.0f} to {100 * (ratio.max() - 1):+.0f} %"
-    text = f"from {few:,} to {many:,} rows the MSE of the small network falls by less than {100 * LITTLE:g} % in the median seed"
+    found = (
+        f"{100 * (ratio.median() - 1):+.0f} % in the median seed, {100 * (ratio.min() - 1):+.0f} to"
+        f" {100 * (ratio.max() - 1):+.0f} %"
+    )
+    text = (
+        f"from {few:,} to {many:,} rows the MSE of the small network falls by less than"
+        f" {100 * LITTLE:g} % in the median seed"
+    )
     yield Claim(text, bool(ratio.median() > 1 - LITTLE), f"{found}, {len(ratio)} seeds", CAPACITY)
     text = f"the small network has a larger MSE of {many:,} rows than the big one of {few:,}"
     yield from in_every_seed(text, mse["small"][many] - mse["big"][few], CAPACITY)
@@ -171,10 +222,17 @@ def _of_capacity(frame: pd.DataFrame) -> Iterator[Claim]:
 def _of_training(small: pd.DataFrame) -> Iterator[Claim]:
     training = small[small.what == "training"].set_index(["size", "seed"]).value
     after = small[(small.what == "recalibrating") & (small.eps == 0)]
-    after = after[after.k == after.groupby("size").k.transform("max")].groupby(["size", "seed"]).value.mean()
+    after = (
+        after[after.k == after.groupby("size").k.transform("max")]
+        .groupby(["size", "seed"])
+        .value.mean()
+    )
     share = (after / training).unstack("size")
     for size, values in share.items():
-        text = f"{size:,} rows: fitting local recalibration takes less than {100 * LITTLE:g} % of the small network's seconds of training"
+        text = (
+            f"{size:,} rows: fitting local recalibration takes less than {100 * LITTLE:g} % of the"
+            " small network's seconds of training"
+        )
         text += " (k = 1,000 or all, mean of four layers)"
         yield from in_every_seed(text, LITTLE - values, TRAINING)
     first, last = min(share), max(share)
@@ -188,11 +246,17 @@ def _of_prediction(small: pd.DataFrame) -> Iterator[Claim]:
         rows = rows[rows.k.isin([0, rows.k.max()])]
         alone = rows[rows.k == 0].set_index("seed").value
         local = rows[(rows.k > 0) & (rows.eps == 0)].groupby("seed").value.mean()
-        text = f"{size:,} rows: prediction with local recalibration takes more than twice the small network's seconds"
+        text = (
+            f"{size:,} rows: prediction with local recalibration takes more than twice the small"
+            " network's seconds"
+        )
         yield from in_every_seed(text, local / alone, PREDICTION, least=TWICE)
         by_eps = rows[rows.place.isin(TREE)].groupby(["eps", "seed"]).value.mean()
         for eps in EPS:
-            text = f"{size:,} rows: prediction with eps = {eps:g} takes fewer seconds than with the exact search (mean of the layers of few"
+            text = (
+                f"{size:,} rows: prediction with eps = {eps:g} takes fewer seconds than with the"
+                " exact search (mean of the layers of few"
+            )
             yield from below(text + " units)", by_eps[eps], by_eps[0.0], PREDICTION)
 
 
@@ -201,12 +265,20 @@ def _of_k(frame: pd.DataFrame) -> Iterator[Claim]:
     for size, rows in said[said.network == "small"].groupby("size"):
         by_k = rows.groupby(["k", "seed"]).value.mean()
         for fewer, more in pairwise(sorted(rows.k.unique())):
-            text = f"{size:,} rows: prediction takes fewer seconds with k = {int(fewer)} than with k = {int(more):,} (mean of four layers)"
+            text = (
+                f"{size:,} rows: prediction takes fewer seconds with k = {int(fewer)} than with k ="
+                f" {int(more):,} (mean of four layers)"
+            )
             yield from below(text, by_k[fewer], by_k[more], BY_K)
     wide = said[said.network == "big"].pivot(index="seed", columns="place", values="value")
     for narrow, broad in pairwise(UNITS):
-        text = f"prediction takes fewer seconds with neighbours among {UNITS[broad]} units than among {UNITS[narrow]} (big network,"
-        yield from below(text + f" {max(SIZES) // 10:,} calibration rows)", wide[broad], wide[narrow], BY_K)
+        text = (
+            f"prediction takes fewer seconds with neighbours among {UNITS[broad]} units than among"
+            f" {UNITS[narrow]} (big network,"
+        )
+        yield from below(
+            text + f" {max(SIZES) // 10:,} calibration rows)", wide[broad], wide[narrow], BY_K
+        )
 
 
 def main() -> None:

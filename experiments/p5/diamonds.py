@@ -1,4 +1,5 @@
-"""Prices of diamonds, beside Table 3 of Torres et al.: what ``kdg run experiment=paper/p5/diamonds`` prints at its end.
+"""Prices of diamonds, beside Table 3 of Torres et al.: what ``kdg run
+experiment=paper/p5/diamonds`` prints at its end.
 
 ``python -m experiments.p5.diamonds outputs`` prints it again, from any subset of the runs.
 """
@@ -15,7 +16,16 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line
 from experiments.common.runs import Record, runs_of
-from experiments.p5.records import Shown, against, chosen_k, found, frame_of, in_published_terms, of, said
+from experiments.p5.records import (
+    Shown,
+    against,
+    chosen_k,
+    found,
+    frame_of,
+    in_published_terms,
+    of,
+    said,
+)
 from kdgraph.results.comparison.paired import wilcoxon
 
 EXPERIMENT = "paper/p5/diamonds"
@@ -32,7 +42,9 @@ AFTER = {
     "_local": ("local, standard units, k chosen (ours)", "-local_pit", True),
     "_local_linear": ("local-linear, standard units, k chosen (ours)", "-local_pit", True),
 }
-"""End of a method → what it is called, the end of its row in the paper's table, and whether it only stands beside that, being ours."""
+"""End of a method → what it is called, the end of its row in the paper's table, and whether it only
+stands beside that, being ours.
+"""
 LEVELS = {0.9: ("coverage_90", 1.5), 0.95: ("coverage_95", 1.0), 0.99: ("coverage_99", 1.0)}
 """Level → its metric, and by how many points recalibrated coverage may miss it."""
 NOTE = """Mean ± standard deviation over seeds, which divide the same rows anew. *Gap*: the largest of 20 cells between coverage and 95 %.
@@ -41,13 +53,17 @@ Bengio 2003), in how many seeds it is lower, Wilcoxon's p."""
 
 
 def beside(records: Sequence[Record]) -> str:
-    """Table 3, published and found, and what is claimed of it, of the records of a sweep; markdown."""
+    """Table 3, published and found, and what is claimed of it, of the records of a sweep;
+    markdown.
+    """
     frame = frame_of(records, PARENTS)
     if frame.empty:
         return "no run of the diamonds is there"
     rows = records[0]["dataset"]
     share = rows["n_test"] / (rows["n_train"] + rows["n_calibration"])
-    ks = chosen_k(records, [parent + end for parent in CALLED for end in ("_local", "_local_linear")])
+    ks = chosen_k(
+        records, [parent + end for parent in CALLED for end in ("_local", "_local_linear")]
+    )
     parts = [
         f"## Torres et al., Table 3: {counted([frame.seed.nunique()], 'seed')}",
         table(frame, share),
@@ -59,9 +75,24 @@ def beside(records: Sequence[Record]) -> str:
 
 
 def table(frame: pd.DataFrame, share: float | None) -> str:
-    """Table 3, ours beside what was published; ``share``: test rows for each row that is fitted on."""
+    """Table 3, ours beside what was published; ``share``: test rows for each row that is fitted
+    on.
+    """
     levels = [title for level in LEVELS for title in (f"{100 * level:g} %", "published")]
-    lines = head(["model", "RMSE", "published", *levels, "CRPS", "gap", "less its own RMSE", "95 % interval", "lower in", "p"])
+    lines = head(
+        [
+            "model",
+            "RMSE",
+            "published",
+            *levels,
+            "CRPS",
+            "gap",
+            "less its own RMSE",
+            "95 % interval",
+            "lower in",
+            "p",
+        ]
+    )
     for parent, (called, printed) in CALLED.items():
         for end, (after, row, ours) in AFTER.items():
             if (method := parent + end) not in set(frame.method):
@@ -70,9 +101,16 @@ def table(frame: pd.DataFrame, share: float | None) -> str:
             cells = [f"{called}, {after}" if after else f"**{called}**"]
             cells += [found(frame, method, "rmse", 1), said("Table 3", item, "RMSE", 1)]
             for level, (metric, _) in LEVELS.items():
-                cells += [found(frame, method, metric, 3), said("Table 3", item, "coverage", 3, level)]
+                cells += [
+                    found(frame, method, metric, 3),
+                    said("Table 3", item, "coverage", 3, level),
+                ]
             cells += [found(frame, method, "crps", 1), found(frame, method, "worst_cell_gap", 3)]
-            lines.append(line([*cells, *(against(frame, method, parent, "rmse", share) if end else ["–"] * 4)]))
+            lines.append(
+                line(
+                    [*cells, *(against(frame, method, parent, "rmse", share) if end else ["–"] * 4)]
+                )
+            )
     return "\n".join(lines)
 
 
@@ -82,26 +120,47 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
     if {"glm", "glm_local_1000"} <= have:
         gain = 100 * (of(frame, "glm_local_1000", "rmse") / of(frame, "glm", "rmse") - 1)
         text = "local recalibration takes 6 % ± 1 off the GLM's RMSE (published 798.9 → 751.2)"
-        yield Claim(text, bool(abs(gain.mean() + 6) <= 1), f"{gain.mean():+.1f} %, {gain.min():+.1f} to {gain.max():+.1f}", ("real_data",))
+        yield Claim(
+            text,
+            bool(abs(gain.mean() + 6) <= 1),
+            f"{gain.mean():+.1f} %, {gain.min():+.1f} to {gain.max():+.1f}",
+            ("real_data",),
+        )
     for parent, (called, _) in CALLED.items():
         if (local := f"{parent}_local_1000") in have:
             yield _covers(frame, local, f"{called}, local")
     if {"network", "network_local_1000"} <= have:
         p, d = _lower(frame, "network_local_1000")
         text = "local recalibration lowers the network's RMSE (a paired test at 5 %)"
-        yield Claim(text, bool(p < 0.05 and d.mean() < 0), f"By {-d.mean():.1f} dollars, p {p:.2g}", ("real_data", "sole_method"))
+        yield Claim(
+            text,
+            bool(p < 0.05 and d.mean() < 0),
+            f"By {-d.mean():.1f} dollars, p {p:.2g}",
+            ("real_data", "sole_method"),
+        )
         for end in ("_isotonic", "_density"):
             if (other := f"network{end}") in have:
                 off = float(_lower(frame, other)[1].mean() / d.mean())
-                text = f"{AFTER[end][0]} does not: it takes less than a tenth as much off ('the sole method', after Table 3)"
+                text = (
+                    f"{AFTER[end][0]} does not: it takes less than a tenth as much off ('the sole"
+                    " method', after Table 3)"
+                )
                 yield Claim(text, off < 0.1, f"{100 * off:+.0f} % of it", ("sole_method",))
 
 
 def _covers(frame: pd.DataFrame, method: str, called: str) -> Claim:
-    misses = {level: 100 * (of(frame, method, metric).mean() - level) for level, (metric, _) in LEVELS.items()}
+    misses = {
+        level: 100 * (of(frame, method, metric).mean() - level)
+        for level, (metric, _) in LEVELS.items()
+    }
     holds = all(abs(misses[level]) <= most for level, (_, most) in LEVELS.items())
     told = ", ".join(f"{100 * level:g} %: {miss:+.2f}" for level, miss in misses.items())
-    return Claim(f"coverage of {called} is within 1.5 points at 90 % and 1 at 95 and 99 %", holds, told, ("coverage_diamonds",))
+    return Claim(
+        f"coverage of {called} is within 1.5 points at 90 % and 1 at 95 and 99 %",
+        holds,
+        told,
+        ("coverage_diamonds",),
+    )
 
 
 def _lower(frame: pd.DataFrame, method: str) -> tuple[float, pd.Series]:
@@ -111,13 +170,17 @@ def _lower(frame: pd.DataFrame, method: str) -> tuple[float, pd.Series]:
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; what the paper has not stands beside what it has."""
+    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; what the paper has
+    not stands beside what it has.
+    """
     rows = {
         parent + end: (row + after, called.partition(" (ours")[0] if ours else "")
         for parent, (_, row) in CALLED.items()
         for end, (called, after, ours) in AFTER.items()
     }
-    shown = {"rmse": Shown("RMSE")} | {metric: Shown("coverage", level) for level, (metric, _) in LEVELS.items()}
+    shown = {"rmse": Shown("RMSE")} | {
+        metric: Shown("coverage", level) for level, (metric, _) in LEVELS.items()
+    }
     return in_published_terms(frame_of(read(folder), PARENTS), "Table 3", "diamonds", rows, shown)
 
 

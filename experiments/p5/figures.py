@@ -1,9 +1,11 @@
-"""Figures of Torres et al. from finished runs, by ``python -m experiments.p5.figures outputs``: those of which there are runs.
+"""Figures of Torres et al. from finished runs, by ``python -m experiments.p5.figures outputs``:
+those of which there are runs.
 
-``figure1`` and ``figure2``: the line on the parabola, its PIT values here and there, means and deviations (``paper/p5/table1``);
-``figure3``: Rosenbrock's function, what is predicted of it, and misses over its plane (``table2``); ``figure4``: the simulation study,
-in boxes (``simulation`` and those built on it); ``figure5``: prices, two diamonds and what lies near them (``diamonds``). All but the
-fourth are of the first seed that was run.
+``figure1`` and ``figure2``: the line on the parabola, its PIT values here and there, means and
+deviations (``paper/p5/table1``); ``figure3``: Rosenbrock's function, what is predicted of it, and
+misses over its plane (``table2``); ``figure4``: the simulation study, in boxes (``simulation`` and
+those built on it); ``figure5``: prices, two diamonds and what lies near them (``diamonds``). All
+but the fourth are of the first seed that was run.
 """
 
 from __future__ import annotations
@@ -22,7 +24,13 @@ from experiments.common.models import evaluation_of
 from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of
 from experiments.p5 import simulation
-from experiments.p5.panels import Fit, Plane, line_and_curve, predicted_against_observed, valley_panels
+from experiments.p5.panels import (
+    Fit,
+    Plane,
+    line_and_curve,
+    predicted_against_observed,
+    valley_panels,
+)
 from kdgraph.data.simulations import Rosenbrock
 from kdgraph.figures import (
     Moments,
@@ -51,65 +59,128 @@ SHOWN = 2000
 """Rows in Figure 2."""
 OF_VALLEY = 3000
 """Rows in Figure 3 (b to d)."""
-KINDS = {"network": "network", "isotonic": "isotonic", "density": "density estimation", "local": "local"}
+KINDS = {
+    "network": "network",
+    "isotonic": "isotonic",
+    "density": "density estimation",
+    "local": "local",
+}
 PLACES = {"input": "input", "6": "layer 4", "8": "layer 5", "output": "output"}
 
 Drawn = Iterator[tuple[str, Figure]]
 
 
 def of_line(folder: Path) -> Drawn:
-    """Figure 1: rows, the line, two neighbourhoods, their PIT values and those of all rows; Figure 2: means and standard deviations."""
-    records = {record["method"]: record for record in _first_seed(runs_of("paper/p5/table1", folder))}
+    """Figure 1: rows, the line, two neighbourhoods, their PIT values and those of all rows; Figure
+    2: means and standard deviations.
+    """
+    records = {
+        record["method"]: record for record in _first_seed(runs_of("paper/p5/table1", folder))
+    }
     if "local_pit_1000" not in records:
         return
-    X, y, truth, said = _asked({"linear": (records["local_pit_1000"], "parent"), LOCAL: (records["local_pit_1000"], "calibrated")}, folder)
+    X, y, truth, said = _asked(
+        {
+            "linear": (records["local_pit_1000"], "parent"),
+            LOCAL: (records["local_pit_1000"], "calibrated"),
+        },
+        folder,
+    )
     near = [np.argsort(np.abs(X[:, 0] - x))[:NEAR] for x in PLACES_X]
     line = said["linear"]
     fit = Fit(X[:, 0], y, truth.mean(), line.mean(), float(np.sqrt(line.var()[0])))
     points = np.stack([X[:, 0] / np.std(X[:, 0]), y / np.std(y)], axis=1)
-    highlighted = int(np.argmin(((points - np.array(POINT) / [np.std(X[:, 0]), np.std(y)]) ** 2).sum(axis=1)))
+    highlighted = int(
+        np.argmin(((points - np.array(POINT) / [np.std(X[:, 0]), np.std(y)]) ** 2).sum(axis=1))
+    )
     yield "figure1_line", line_and_curve(fit, [int(near[0][0]), highlighted], near)
-    cells = {"all": np.arange(len(y)), **{f"x near {x:g}": rows for x, rows in zip(PLACES_X, near, strict=True)}}
+    cells = {
+        "all": np.arange(len(y)),
+        **{f"x near {x:g}": rows for x, rows in zip(PLACES_X, near, strict=True)},
+    }
     yield "figure1_pit", local_pit_histograms(_histograms(y, said, cells))
     if "global_pit" in records:
-        said = {"linear": said["linear"], "global": _asked({"global": (records["global_pit"], "calibrated")}, folder)[3]["global"], **said}
-    moments = {name: Moments(given[:SHOWN].mean(), np.sqrt(given[:SHOWN].var())) for name, given in said.items()}
-    yield "figure2", mean_and_sd(Moments(truth[:SHOWN].mean(), np.sqrt(truth[:SHOWN].var())), moments)
+        said = {
+            "linear": said["linear"],
+            "global": _asked({"global": (records["global_pit"], "calibrated")}, folder)[3][
+                "global"
+            ],
+            **said,
+        }
+    moments = {
+        name: Moments(given[:SHOWN].mean(), np.sqrt(given[:SHOWN].var()))
+        for name, given in said.items()
+    }
+    yield (
+        "figure2",
+        mean_and_sd(Moments(truth[:SHOWN].mean(), np.sqrt(truth[:SHOWN].var())), moments),
+    )
 
 
 def of_valley(folder: Path) -> Drawn:
-    """Figure 3: data, means and what 95 % intervals miss, of the weight scaling rule and recalibrated by the rows within 0.5."""
-    records = [r for r in runs_of("paper/p5/table2", folder) if r["config"]["parent"]["dropout"] == 0.05]
+    """Figure 3: data, means and what 95 % intervals miss, of the weight scaling rule and
+    recalibrated by the rows within 0.5.
+    """
+    records = [
+        r for r in runs_of("paper/p5/table2", folder) if r["config"]["parent"]["dropout"] == 0.05
+    ]
     for record in _first_seed(records):
         after = record["config"]["recalibrator"]
-        if record["parent"] == "mlp_lognormal" and after["name"] == "local_pit" and after["radius"] is not None:
-            X, y, truth, said = _asked({"network": (record, "parent"), "local, radius 0.5": (record, "calibrated")}, folder)
+        if (
+            record["parent"] == "mlp_lognormal"
+            and after["name"] == "local_pit"
+            and after["radius"] is not None
+        ):
+            X, y, truth, said = _asked(
+                {"network": (record, "parent"), "local, radius 0.5": (record, "calibrated")}, folder
+            )
             means = {name: given[:OF_VALLEY].mean() for name, given in said.items()}
             plane = Plane(X[:OF_VALLEY], y[:OF_VALLEY], truth[:OF_VALLEY].mean(), means)
-            yield "figure3_means", valley_panels(plane, lambda at: Rosenbrock().distribution(at).mean())
+            yield (
+                "figure3_means",
+                valley_panels(plane, lambda at: Rosenbrock().distribution(at).mean()),
+            )
             ends = {name: given.interval(0.95) for name, given in said.items()}
-            missed = {name: (y > high).astype(int) - (y < low) for name, (low, high) in ends.items()}
+            missed = {
+                name: (y > high).astype(int) - (y < low) for name, (low, high) in ends.items()
+            }
             yield "figure3_misses", interval_misses(X, missed, 0.95)
 
 
 def of_diamonds(folder: Path) -> Drawn:
-    """Figure 5: prices predicted and observed; two diamonds of the paper's prices before and after, PIT values of the rows near them."""
-    records = {record["method"]: record for record in _first_seed(runs_of("paper/p5/diamonds", folder))}
+    """Figure 5: prices predicted and observed; two diamonds of the paper's prices before and after,
+    PIT values of the rows near them.
+    """
+    records = {
+        record["method"]: record for record in _first_seed(runs_of("paper/p5/diamonds", folder))
+    }
     if "network_local_1000" not in records:
         return
     record = records["network_local_1000"]
     X, y, _, said = _asked({"network": (record, "parent"), LOCAL: (record, "calibrated")}, folder)
     chosen = [int(np.argmin(np.abs(y - price))) for price in PRICES]
-    panels = [predicted_row(f"y = {y[i]:,.0f}", {name: given[i : i + 1] for name, given in said.items()}, y[i]) for i in chosen]
+    panels = [
+        predicted_row(
+            f"y = {y[i]:,.0f}", {name: given[i : i + 1] for name, given in said.items()}, y[i]
+        )
+        for i in chosen
+    ]
     yield "figure5_prices", predicted_against_observed(y, said["network"].mean(), chosen, "price")
     yield "figure5_densities", predictive_densities(panels, "price")
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    near = {f"near y = {y[i]:,.0f}": np.argsort(((Z - Z[i]) ** 2).sum(axis=1))[:NEAR] for i in chosen}
-    yield "figure5_pit", local_pit_histograms(_histograms(y, said, {"all": np.arange(len(y)), **near}))
+    near = {
+        f"near y = {y[i]:,.0f}": np.argsort(((Z - Z[i]) ** 2).sum(axis=1))[:NEAR] for i in chosen
+    }
+    yield (
+        "figure5_pit",
+        local_pit_histograms(_histograms(y, said, {"all": np.arange(len(y)), **near})),
+    )
 
 
 def of_simulation(folder: Path) -> Drawn:
-    """Figure 4: MSE and coverage by size (a, c) of each network, by k (b, d), and seconds by size (e, f)."""
+    """Figure 4: MSE and coverage by size (a, c) of each network, by k (b, d), and seconds by size
+    (e, f).
+    """
     frame = simulation.frame_of(simulation.read(folder))
     frame = frame[(frame.eps == 0) & frame.network.isin(simulation.NETWORKS)]
     if frame.empty:
@@ -118,9 +189,18 @@ def of_simulation(folder: Path) -> Drawn:
     plain = frame[frame.k.isna() | (frame.k == simulation.K)]
     for network in simulation.NETWORKS:
         of = plain[plain.network == network]
-        panels = {"MSE to y": _by_size(of, "mse_y"), "coverage of 95 % intervals": _by_size(of, "coverage")}
-        yield f"figure4_{network}", boxes_by_setting(panels, f"rows, {network} network", IDEAL, log=("MSE to y",))
-    seconds = {"training, s": _by_size(plain, "training"), "prediction, s": _by_size(plain, "prediction")}
+        panels = {
+            "MSE to y": _by_size(of, "mse_y"),
+            "coverage of 95 % intervals": _by_size(of, "coverage"),
+        }
+        yield (
+            f"figure4_{network}",
+            boxes_by_setting(panels, f"rows, {network} network", IDEAL, log=("MSE to y",)),
+        )
+    seconds = {
+        "training, s": _by_size(plain, "training"),
+        "prediction, s": _by_size(plain, "prediction"),
+    }
     yield "figure4_seconds", boxes_by_setting(seconds, "rows, both networks", log=tuple(seconds))
     yield from _by_k(frame)
 
@@ -130,8 +210,14 @@ IDEAL = {"MSE to y": 1.0, "coverage of 95 % intervals": simulation.LEVEL}
 
 
 def _by_k(frame: pd.DataFrame) -> Drawn:
-    """At the largest size at which local recalibration was tried with several k, that there are rows for."""
-    local = frame[(frame.kind == "local") & (frame.k.isin([100, 500, simulation.K])) & (frame["size"] >= 10 * simulation.K)]
+    """At the largest size at which local recalibration was tried with several k, that there are
+    rows for.
+    """
+    local = frame[
+        (frame.kind == "local")
+        & (frame.k.isin([100, 500, simulation.K]))
+        & (frame["size"] >= 10 * simulation.K)
+    ]
     several = local.groupby("size").k.nunique()
     if not len(several) or several.max() < 2:
         return
@@ -139,11 +225,17 @@ def _by_k(frame: pd.DataFrame) -> Drawn:
     panels = {}
     for title, metric in (("MSE to y", "mse_y"), ("coverage", "coverage")):
         for network in simulation.NETWORKS:
-            of = frame[(frame["size"] == size) & (frame.network == network) & (frame.metric == metric)]
+            of = frame[
+                (frame["size"] == size) & (frame.network == network) & (frame.metric == metric)
+            ]
             alone = of[of.method == "network"].value.to_numpy(float)
-            by_k = local[(local["size"] == size) & (local.network == network) & (local.metric == metric)].groupby(local.k.astype(int))
+            by_k = local[
+                (local["size"] == size) & (local.network == network) & (local.metric == metric)
+            ].groupby(local.k.astype(int))
             panels[f"{title}, {network}"] = {
-                f"{k:,}": {"network": alone} | _apart(at_k, "method", PLACES) for k, at_k in by_k if len(alone)
+                f"{k:,}": {"network": alone} | _apart(at_k, "method", PLACES)
+                for k, at_k in by_k
+                if len(alone)
             }
     ideal = {f"coverage, {network}": simulation.LEVEL for network in simulation.NETWORKS}
     yield "figure4_k", boxes_by_setting(panels, "neighbours", ideal)
@@ -151,12 +243,19 @@ def _by_k(frame: pd.DataFrame) -> Drawn:
 
 def _by_size(frame: pd.DataFrame, metric: str) -> dict[str, dict[str, np.ndarray]]:
     """Size → kind of method → Float[r]."""
-    return {_power(int(size)): _apart(rows, "kind", KINDS) for size, rows in frame[frame.metric == metric].groupby("size")}
+    return {
+        _power(int(size)): _apart(rows, "kind", KINDS)
+        for size, rows in frame[frame.metric == metric].groupby("size")
+    }
 
 
 def _apart(rows: pd.DataFrame, column: str, called: Mapping[str, str]) -> dict[str, np.ndarray]:
     """What a value of the column is called → Float[r], of those that are there."""
-    return {name: rows[rows[column] == key].value.to_numpy(float) for key, name in called.items() if key in set(rows[column])}
+    return {
+        name: rows[rows[column] == key].value.to_numpy(float)
+        for key, name in called.items()
+        if key in set(rows[column])
+    }
 
 
 def _power(size: int) -> str:
@@ -170,21 +269,33 @@ def _first_seed(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if record["seed"] == min(seeds)]
 
 
-def _asked(models: Mapping[str, tuple[Record, str]], folder: Path) -> tuple[np.ndarray, np.ndarray, Any, dict[str, Any]]:
-    """Test rows X, y and their true distributions (None of no simulation), and name → what is said of them; of runs on the same rows."""
+def _asked(
+    models: Mapping[str, tuple[Record, str]], folder: Path
+) -> tuple[np.ndarray, np.ndarray, Any, dict[str, Any]]:
+    """Test rows X, y and their true distributions (None of no simulation), and name → what is said
+    of them; of runs on the same rows.
+    """
     said, test = {}, None
     for name, (record, of) in models.items():
-        test = next(found for found in evaluation_of(record, folder).predictions if found.on == "test")
+        test = next(
+            found for found in evaluation_of(record, folder).predictions if found.on == "test"
+        )
         said[name] = test.models[of]["distribution"]
     record = next(iter(models.values()))[0]
     rows = split(record["config"]["dataset"], record["seed"]).test
     return rows.X, rows.y, None if test is None else test.truth, said
 
 
-def _histograms(y: np.ndarray, said: Mapping[str, Any], cells: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+def _histograms(
+    y: np.ndarray, said: Mapping[str, Any], cells: Mapping[str, np.ndarray]
+) -> dict[str, dict[str, np.ndarray]]:
     """Cell → name → Int[20]."""
     return {
-        cell: {name: pit_histogram(y[rows], given[rows], bins=20)["count"] for name, given in said.items()} for cell, rows in cells.items()
+        cell: {
+            name: pit_histogram(y[rows], given[rows], bins=20)["count"]
+            for name, given in said.items()
+        }
+        for cell, rows in cells.items()
     }
 
 
@@ -198,15 +309,28 @@ FIGURES: dict[str, Callable[[Path], Drawn]] = {
 
 def draw(folder: Path, to: Path, only: Iterable[str] = tuple(FIGURES)) -> list[Path]:
     """Draw what there are runs of below ``folder``."""
-    return [path for name in only for stem, figure in FIGURES[name](folder) for path in save_picture(figure, to / stem, PAPER)]
+    return [
+        path
+        for name in only
+        for stem, figure in FIGURES[name](folder)
+        for path in save_picture(figure, to / stem, PAPER)
+    ]
 
 
 def main() -> None:
     """Draw all figures of the runs below a folder."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="of these studies")
-    parser.add_argument("--to", type=Path, default=Path("outputs/p5_figures"), help="where the pictures go")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+    )
+    parser.add_argument(
+        "--only", nargs="*", choices=list(FIGURES), default=list(FIGURES), help="of these studies"
+    )
+    parser.add_argument(
+        "--to", type=Path, default=Path("outputs/p5_figures"), help="where the pictures go"
+    )
     given = parser.parse_args()
     for path in draw(given.outputs, given.to, given.only):
         print(path)

@@ -1,4 +1,6 @@
-"""What the networks on Rosenbrock's function predict where x₂ is low, before and after local recalibration (Torres et al., Section 4.2)."""
+"""What the networks on Rosenbrock's function predict where x₂ is low, before and after local
+recalibration (Torres et al., Section 4.2).
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ _SIZES = "parent.hidden", "parent.max_epochs", "parent.masks"
 
 
 def means(folder: Path) -> pd.DataFrame:
-    """Of runs that recalibrate within a radius, with the paper's share of dropout: ``method, units, seed, before, after, truth``.
+    """Of runs that recalibrate within a radius, with the paper's share of dropout: ``method, units,
+    seed, before, after, truth``.
 
-    Means over those test rows of what is predicted and of the true mean; ``units``: of the network's widest layer.
+    Means over those test rows of what is predicted and of the true mean; ``units``: of the
+    network's widest layer.
     """
     records = [record for record in runs_of(EXPERIMENT, folder, free=_SIZES) if _asked(record)]
     return pd.DataFrame(_means(record, folder) for record in records)
@@ -29,7 +33,11 @@ def means(folder: Path) -> pd.DataFrame:
 
 def _asked(record: Record) -> bool:
     after = record["config"]["recalibrator"]
-    return record["config"]["parent"]["dropout"] == PUBLISHED_DROPOUT and after["name"] == "local_pit" and after["radius"] is not None
+    return (
+        record["config"]["parent"]["dropout"] == PUBLISHED_DROPOUT
+        and after["name"] == "local_pit"
+        and after["radius"] is not None
+    )
 
 
 def _means(record: Record, folder: Path) -> dict[str, object]:
@@ -40,15 +48,31 @@ def _means(record: Record, folder: Path) -> dict[str, object]:
     low = x2[x2 <= x2.quantile(QUARTER)].index
     assert test.distribution is not None
     truth = float(test.distribution(test.X[low]).mean().mean())
-    known = {"method": PARENTS[record["parent"]], "units": max(record["config"]["parent"]["hidden"]), "seed": record["seed"]}
-    return known | {"before": said.parent_mean[low].mean(), "after": said.calibrated_mean[low].mean(), "truth": truth}
+    known = {
+        "method": PARENTS[record["parent"]],
+        "units": max(record["config"]["parent"]["hidden"]),
+        "seed": record["seed"],
+    }
+    return known | {
+        "before": said.parent_mean[low].mean(),
+        "after": said.calibrated_mean[low].mean(),
+        "truth": truth,
+    }
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """Too high before, lower after, of the numbers of :func:`means`, by method and over all networks and seeds."""
+    """Too high before, lower after, of the numbers of :func:`means`, by method and over all
+    networks and seeds.
+    """
     for method, rows in frame.groupby("method", sort=False):
         rows = rows.set_index(["units", "seed"])
         where = f"{ROWS[str(method)][0]}, the quarter of the test rows with the lowest x₂"
         name = ("overestimated_low",)
-        yield from in_every_seed(f"{where}: the mean prediction is above the true mean", rows.before - rows.truth, name)
-        yield from in_every_seed(f"{where}: local recalibration lowers the mean prediction", rows.before - rows.after, name)
+        yield from in_every_seed(
+            f"{where}: the mean prediction is above the true mean", rows.before - rows.truth, name
+        )
+        yield from in_every_seed(
+            f"{where}: local recalibration lowers the mean prediction",
+            rows.before - rows.after,
+            name,
+        )

@@ -1,4 +1,6 @@
-"""What Section 4.3 of Torres et al. states beside its figure: the truth's error, and how the memory of prediction grows."""
+"""What Section 4.3 of Torres et al. states beside its figure: the truth's error, and how the memory
+of prediction grows.
+"""
 
 from __future__ import annotations
 
@@ -39,15 +41,22 @@ def _of_sample(seed: int) -> Iterable[dict[str, object]]:
     few, many = ({n: kept(model_of[k], X[:n]) for n in ROWS} for k in NEIGHBOURS)
     exponent = np.log(many[ROWS[1]] / many[ROWS[0]]) / np.log(ROWS[1] / ROWS[0])
     factor = (many[ROWS[1]] - few[ROWS[1]]) / (NEIGHBOURS[1] - NEIGHBOURS[0]) / ROWS[1]
-    for metric, value in (("exponent of n in the memory of prediction", exponent), ("factor of k in the memory of prediction", factor)):
+    for metric, value in (
+        ("exponent of n in the memory of prediction", exponent),
+        ("factor of k in the memory of prediction", factor),
+    ):
         yield {"method": "local_pit", "metric": metric, "value": value}
 
 
 def _models(problem: Tran20, rng: np.random.Generator) -> dict[int, LocalPit]:
-    """By number of neighbours in the input; the line before them keeps nothing that grows with both."""
+    """By number of neighbours in the input; the line before them keeps nothing that grows with
+    both.
+    """
     X, y = problem.sample(CALIBRATION_ROWS, rng)
     frozen = FrozenEstimator(GaussianLinear().fit(X, y))
-    return {k: LocalPit(frozen, k=k).fit(X, y, X_calibration=X, y_calibration=y) for k in NEIGHBOURS}
+    return {
+        k: LocalPit(frozen, k=k).fit(X, y, X_calibration=X, y_calibration=y) for k in NEIGHBOURS
+    }
 
 
 def kept(model: LocalPit, X: np.ndarray) -> float:

@@ -1,4 +1,6 @@
-"""What the other figures of Torres et al. show of data and predictions: panels of rows, means and densities, as wide as a page."""
+"""What the other figures of Torres et al. show of data and predictions: panels of rows, means and
+densities, as wide as a page.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, NOTE_SIZE, PARENT, VERMILLION, add_axes, new_figure, styled
+from kdgraph.figures.style import (
+    BLACK,
+    BLUE,
+    FULL_WIDTH,
+    NOTE_SIZE,
+    PARENT,
+    VERMILLION,
+    add_axes,
+    new_figure,
+    styled,
+)
 
 _ROWS = "#bdbdbd"
 _LEFT, _RIGHT, _BOTTOM, _TOP, _GAP = 0.52, 0.12, 0.38, 0.24, 0.62  # inches
@@ -42,7 +54,8 @@ class Fit:
 
 
 def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) -> Figure:
-    """Four panels: rows, the mean and what is predicted of one of them; both means; its density and PIT value; two neighbourhoods.
+    """Four panels: rows, the mean and what is predicted of one of them; both means; its density and
+    PIT value; two neighbourhoods.
 
     Parameters
     ----------
@@ -56,7 +69,9 @@ def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) 
     """
     order, last = np.argsort(fit.x), chosen[-1]
     with styled():
-        figure, (rows, means, density, cells) = _panels(4, ("rows", "means", "density at a row", "neighbourhoods"), gap=0.42)
+        figure, (rows, means, density, cells) = _panels(
+            4, ("rows", "means", "density at a row", "neighbourhoods"), gap=0.42
+        )
         for axes in (rows, means, cells):
             _scatter(axes, fit.x, fit.y, _ROWS)
             axes.set(xlabel="x")
@@ -65,14 +80,32 @@ def line_and_curve(fit: Fit, chosen: Sequence[int], near: Sequence[np.ndarray]) 
         at = np.linspace(-3.2, 3.2, 200)
         bell = np.exp(-(at**2) / 2)
         # the density stands on its row, as wide as a sixth of the panel
-        rows.plot(fit.x[last] + bell * np.ptp(fit.x) / 6, fit.mean[last] + at * fit.sd, color=VERMILLION, linewidth=1.1, gid="density")
+        rows.plot(
+            fit.x[last] + bell * np.ptp(fit.x) / 6,
+            fit.mean[last] + at * fit.sd,
+            color=VERMILLION,
+            linewidth=1.1,
+            gid="density",
+        )
         _mark(rows, fit.x[last], fit.y[last], 0)
         means.plot(fit.x[order], fit.true[order], color=BLACK, linewidth=1.2, gid="truth")
         means.plot(fit.x[order], fit.mean[order], **_parent(), gid="line")
-        means.annotate("true", (fit.x[order][-1], fit.true[order][-1]), (-2, 1), textcoords="offset points", ha="right", fontsize=NOTE_SIZE)
+        means.annotate(
+            "true",
+            (fit.x[order][-1], fit.true[order][-1]),
+            (-2, 1),
+            textcoords="offset points",
+            ha="right",
+            fontsize=NOTE_SIZE,
+        )
         low = int(0.62 * len(order))
         means.annotate(
-            "line", (fit.x[order][low], fit.mean[order][low]), (3, -9), textcoords="offset points", fontsize=NOTE_SIZE, color=PARENT.color
+            "line",
+            (fit.x[order][low], fit.mean[order][low]),
+            (3, -9),
+            textcoords="offset points",
+            fontsize=NOTE_SIZE,
+            color=PARENT.color,
         )
         _density(density, fit, last)
         for i, (row, rows_near) in enumerate(zip(chosen[::-1], near[::-1], strict=True)):
@@ -89,10 +122,17 @@ def _density(axes: Axes, fit: Fit, row: int) -> None:
     values = norm.pdf(at, fit.mean[row], fit.sd)
     axes.plot(at, values, color=VERMILLION, linewidth=1.2, gid="density")
     below = at <= fit.y[row]
-    axes.fill_between(at[below], values[below], color=VERMILLION, alpha=0.25, linewidth=0, gid="pit")
+    axes.fill_between(
+        at[below], values[below], color=VERMILLION, alpha=0.25, linewidth=0, gid="pit"
+    )
     axes.axvline(fit.y[row], color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)))
     share = norm.cdf(fit.y[row], fit.mean[row], fit.sd)
-    axes.annotate(f"F(y | x) =\n{share:.4f}", (fit.mean[row], values.max() / 3), ha="center", fontsize=NOTE_SIZE)
+    axes.annotate(
+        f"F(y | x) =\n{share:.4f}",
+        (fit.mean[row], values.max() / 3),
+        ha="center",
+        fontsize=NOTE_SIZE,
+    )
     axes.set(xlabel="y", yticks=[], ylim=(0, 1.1 * values.max()))
     axes.xaxis.set_major_locator(MaxNLocator(3))
 
@@ -115,7 +155,8 @@ class Plane:
 
 
 def valley_panels(plane: Plane, mean_of: Any) -> Figure:
-    """Four panels: the surface and rows on it; outcomes against means; the parent's means over the plane; errors against x₂, twice.
+    """Four panels: the surface and rows on it; outcomes against means; the parent's means over the
+    plane; errors against x₂, twice.
 
     Parameters
     ----------
@@ -124,8 +165,8 @@ def valley_panels(plane: Plane, mean_of: Any) -> Figure:
 
     References
     ----------
-    Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 3 (a to d); the last panel shows predictions less the
-    true means, where the paper's shows predictions.
+    Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 3 (a to d); the
+    last panel shows predictions less the true means, where the paper's shows predictions.
     """
     parent = next(iter(plane.said))
     with styled():
@@ -136,7 +177,13 @@ def valley_panels(plane: Plane, mean_of: Any) -> Figure:
         surface = add_axes(figure, 0.2, upper - 0.35, width + 0.3, _HEIGHT + 0.4, projection="3d")
         _surface(surface, plane, mean_of)
         top = figure.get_size_inches()[1]
-        figure.text(_LEFT / FULL_WIDTH, (upper + _HEIGHT + 0.05) / top, "a   true means and outcomes", fontsize=8, va="bottom")
+        figure.text(
+            _LEFT / FULL_WIDTH,
+            (upper + _HEIGHT + 0.05) / top,
+            "a   true means and outcomes",
+            fontsize=8,
+            va="bottom",
+        )
         scatter = add_axes(figure, right, upper, width, _HEIGHT)
         _scatter(scatter, plane.true, plane.y, BLUE)
         ends = (0.0, float(plane.true.max()))
@@ -156,8 +203,18 @@ def _surface(axes: Any, plane: Plane, mean_of: Any) -> None:
     low, high = plane.X.min(axis=0), plane.X.max(axis=0)
     first, second = np.meshgrid(np.linspace(low[0], high[0], 25), np.linspace(low[1], high[1], 25))
     heights = mean_of(np.stack([first.ravel(), second.ravel()], axis=1)).reshape(first.shape)
-    axes.plot_wireframe(first, second, heights, color=BLACK, linewidth=0.25, rcount=25, ccount=25, gid="surface")
-    axes.scatter(*plane.X[:_IN_SPACE].T, plane.y[:_IN_SPACE], s=1.5, color=BLUE, linewidths=0, gid="rows", depthshade=False)
+    axes.plot_wireframe(
+        first, second, heights, color=BLACK, linewidth=0.25, rcount=25, ccount=25, gid="surface"
+    )
+    axes.scatter(
+        *plane.X[:_IN_SPACE].T,
+        plane.y[:_IN_SPACE],
+        s=1.5,
+        color=BLUE,
+        linewidths=0,
+        gid="rows",
+        depthshade=False,
+    )
     axes.set(xlabel="x₁", ylabel="x₂", zlabel="y")
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_major_locator(MaxNLocator(4))
@@ -168,7 +225,9 @@ def _surface(axes: Any, plane: Plane, mean_of: Any) -> None:
 
 
 def _over_plane(figure: Figure, axes: Axes, X: np.ndarray, values: np.ndarray) -> None:
-    drawn = axes.scatter(*X.T, c=values, s=7, cmap="cividis", linewidths=0, rasterized=True, gid="predicted")
+    drawn = axes.scatter(
+        *X.T, c=values, s=7, cmap="cividis", linewidths=0, rasterized=True, gid="predicted"
+    )
     bar = figure.colorbar(drawn, ax=axes, pad=0.02, aspect=25)
     bar.outline.set_visible(False)
     axes.set(xlabel="x₁", ylabel="x₂")
@@ -178,13 +237,24 @@ def _errors(axes: Axes, plane: Plane) -> None:
     """Differences of each row from the true mean, those after recalibration on top."""
     at = plane.X[:, 1]
     for (name, said), color in zip(plane.said.items(), (PARENT.color, BLUE), strict=True):
-        axes.scatter(at, said - plane.true, s=_DOT, color=color, linewidths=0, rasterized=True, label=name, gid=f"rows {name}")
+        axes.scatter(
+            at,
+            said - plane.true,
+            s=_DOT,
+            color=color,
+            linewidths=0,
+            rasterized=True,
+            label=name,
+            gid=f"rows {name}",
+        )
     axes.axhline(0, color=BLACK, linewidth=0.8, gid="truth")
     axes.set(xlabel="x₂", ylabel="")
     axes.legend(loc="lower right", fontsize=NOTE_SIZE, markerscale=3, handletextpad=0.1)
 
 
-def predicted_against_observed(y: np.ndarray, mean: np.ndarray, chosen: Sequence[int], outcome: str) -> Figure:
+def predicted_against_observed(
+    y: np.ndarray, mean: np.ndarray, chosen: Sequence[int], outcome: str
+) -> Figure:
     """Each row's outcome against what is predicted, with some of them highlighted.
 
     Parameters
@@ -208,7 +278,11 @@ def predicted_against_observed(y: np.ndarray, mean: np.ndarray, chosen: Sequence
             _mark(axes, y[row], mean[row], i, f"{y[row]:,.0f}")
         axes.set(xlim=ends, ylim=ends, xlabel=f"observed {outcome}", ylabel=f"predicted {outcome}")
         beyond = int((mean > ends[1]).sum())
-        axes.set_title(f"{len(y):,} test rows" + (f", {beyond} predicted above" if beyond else ""), fontsize=NOTE_SIZE, loc="left")
+        axes.set_title(
+            f"{len(y):,} test rows" + (f", {beyond} predicted above" if beyond else ""),
+            fontsize=NOTE_SIZE,
+            loc="left",
+        )
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(4))
             axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -236,7 +310,17 @@ def _scatter(axes: Axes, x: np.ndarray, y: np.ndarray, color: str) -> None:
 
 def _mark(axes: Axes, x: float, y: float, which: int, label: str = "") -> None:
     color, marker = MARKS[which]
-    axes.plot([x], [y], marker=marker, color=color, markersize=5.5, markeredgecolor=BLACK, markeredgewidth=0.7, linestyle="", zorder=5)
+    axes.plot(
+        [x],
+        [y],
+        marker=marker,
+        color=color,
+        markersize=5.5,
+        markeredgecolor=BLACK,
+        markeredgewidth=0.7,
+        linestyle="",
+        zorder=5,
+    )
     if label:
         axes.annotate(label, (x, y), (7, -7), textcoords="offset points", fontsize=NOTE_SIZE)
 

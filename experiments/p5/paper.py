@@ -15,7 +15,8 @@ _SAMPLES = "20 samples of 90,000 rows each, where the paper has one"
 _SPLITS = "ten divisions of the rows, where the paper has one"
 _WIDE = ("parent.hidden=[6400,6400,240,240]", "parent.max_epochs=75")
 _SMALL = (
-    "a network of 256, 256, 64 and 64 units, 15 epochs, 100 masks (paper: 25 times as many units in a wide layer, 75 epochs, 1,000 masks)"
+    "a network of 256, 256, 64 and 64 units, 15 epochs, 100 masks (paper: 25 times as many units in"
+    " a wide layer, 75 epochs, 1,000 masks)"
 )
 
 
@@ -25,26 +26,43 @@ def _nominal(points: float) -> Callable[[Mapping[str, object]], float]:
 
 
 def _methods(folder: str, names: str) -> str:
-    return "method=" + ",".join(name if "/" in name else f"paper/p5/{folder}/{name}" for name in names.split())
+    return "method=" + ",".join(
+        name if "/" in name else f"paper/p5/{folder}/{name}" for name in names.split()
+    )
 
 
 PAPER = Paper(
     name="p5",
-    title="Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, Model-free local recalibration of neural networks, 2024",
+    title=(
+        "Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, Model-free local recalibration of"
+        " neural networks, 2024"
+    ),
     folder=Path(__file__).parent,
     studies=[
         Study(
             items=("Section 2",),
             sizes={
-                "workstation": Size([(_T1, "method=global_pit")], differs=f"the line of Table 1 alone; {_SAMPLES}", minutes=2),
-                "paper": Size([(_T1, "method=global_pit")], differs=f"the line of Table 1 alone; {_SAMPLES}", minutes=2),
+                "workstation": Size(
+                    [(_T1, "method=global_pit")],
+                    differs=f"the line of Table 1 alone; {_SAMPLES}",
+                    minutes=2,
+                ),
+                "paper": Size(
+                    [(_T1, "method=global_pit")],
+                    differs=f"the line of Table 1 alone; {_SAMPLES}",
+                    minutes=2,
+                ),
             },
             measured=table1.measured_in_section2,
         ),
         Study(
             items=("Section 4.1",),
             sizes={
-                scale: Size(computed={"section41": line.section41}, differs=f"{_SAMPLES}; p-values of at least 1 / 10,000", minutes=0.3)
+                scale: Size(
+                    computed={"section41": line.section41},
+                    differs=f"{_SAMPLES}; p-values of at least 1 / 10,000",
+                    minutes=0.3,
+                )
                 for scale in SCALES
             },
         ),
@@ -53,7 +71,10 @@ PAPER = Paper(
             sizes={
                 scale: Size(
                     computed={"section43": memory.section43},
-                    differs="the truth's error on five samples of 100,000 rows; memory is that which predicted distributions keep",
+                    differs=(
+                        "the truth's error on five samples of 100,000 rows; memory is that which"
+                        " predicted distributions keep"
+                    ),
                     minutes=0.5,
                 )
                 for scale in SCALES
@@ -79,7 +100,12 @@ PAPER = Paper(
                 "paper": Size(
                     [
                         (_T2, _methods("table2", "wsir_50 wsir_50_local_radius"), *_WIDE),
-                        (_T2, _methods("table2", "mc_dropout_50 mc_dropout_50_local_radius"), *_WIDE, "parent.masks=1000"),
+                        (
+                            _T2,
+                            _methods("table2", "mc_dropout_50 mc_dropout_50_local_radius"),
+                            *_WIDE,
+                            "parent.masks=1000",
+                        ),
                     ],
                     differs="three samples, where the paper has one",
                 ),
@@ -90,7 +116,9 @@ PAPER = Paper(
             items=("Table 3",),
             sizes={
                 "smoke": Size(
-                    [(_T3, "seed=0", _methods("diamonds", "glm glm_isotonic glm_local_1000"))], differs="one division; GLM alone", minutes=1
+                    [(_T3, "seed=0", _methods("diamonds", "glm glm_isotonic glm_local_1000"))],
+                    differs="one division; GLM alone",
+                    minutes=1,
                 ),
                 "workstation": Size([(_T3,)], differs=_SPLITS, minutes=26),
                 "paper": Size([(_T3,)], differs=_SPLITS, minutes=26),

@@ -1,4 +1,6 @@
-"""Numbers of runs of Torres et al. by row of a table, what the true distribution has in their place, and differences seed by seed."""
+"""Numbers of runs of Torres et al. by row of a table, what the true distribution has in their
+place, and differences seed by seed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ TRUTH = "truth"
 
 
 class Shown(NamedTuple):
-    """A metric as a paper's table has it: its name, the level of its interval, and the factor of its unit."""
+    """A metric as a paper's table has it: its name, the level of its interval, and the factor of
+    its unit.
+    """
 
     metric: str
     level: float | None = None
@@ -30,14 +34,18 @@ class Shown(NamedTuple):
 
 
 def frame_of(records: Iterable[Record], parents: Mapping[str, str]) -> pd.DataFrame:
-    """A row for each number on test rows: ``method, seed, dropout, metric, value``; a parent's once for each seed.
+    """A row for each number on test rows: ``method, seed, dropout, metric, value``; a parent's once
+    for each seed.
 
     Parameters
     ----------
     records : of a sweep.
-    parents : name of a parent → the method that has nothing after it. Runs behind another are left out.
+    parents : name of a parent → the method that has nothing after it. Runs behind another are left
+        out.
     """
-    return pd.DataFrame(_entries(records, parents), columns=["method", "seed", "dropout", "metric", "value"])
+    return pd.DataFrame(
+        _entries(records, parents), columns=["method", "seed", "dropout", "metric", "value"]
+    )
 
 
 def _entries(records: Iterable[Record], parents: Mapping[str, str]) -> Iterable[dict[str, Any]]:
@@ -51,11 +59,19 @@ def _entries(records: Iterable[Record], parents: Mapping[str, str]) -> Iterable[
             key = name, record["seed"], dropout, entry["metric"]
             if entry["on"] == "test" and entry["value"] is not None and key not in known:
                 known.add(key)
-                yield dict(zip(("method", "seed", "dropout", "metric", "value"), (*key, entry["value"]), strict=True))
+                yield dict(
+                    zip(
+                        ("method", "seed", "dropout", "metric", "value"),
+                        (*key, entry["value"]),
+                        strict=True,
+                    )
+                )
 
 
 def of_truth(records: Iterable[Record], dropout: float | None = None) -> pd.DataFrame:
-    """As :func:`frame_of`, of the true distributions on the same test rows, which are drawn again."""
+    """As :func:`frame_of`, of the true distributions on the same test rows, which are drawn
+    again.
+    """
     found = []
     for seed, record in {record["seed"]: record for record in records}.items():
         splits = split(record["config"]["dataset"], seed)
@@ -63,9 +79,16 @@ def of_truth(records: Iterable[Record], dropout: float | None = None) -> pd.Data
         said = test.distribution(test.X) if test.distribution is not None else None
         if said is None:
             continue
-        values = {"mse_y": mse_y(test.y, said), "coverage": coverage(test.y, said), "smis": smis(test.y, said, scale)}
+        values = {
+            "mse_y": mse_y(test.y, said),
+            "coverage": coverage(test.y, said),
+            "smis": smis(test.y, said, scale),
+        }
         values |= {"crps": crps(test.y, said), "mse_mean": 0.0, "kl": 0.0}
-        found += [{"method": TRUTH, "seed": seed, "dropout": dropout, "metric": name, "value": float(v)} for name, v in values.items()]
+        found += [
+            {"method": TRUTH, "seed": seed, "dropout": dropout, "metric": name, "value": float(v)}
+            for name, v in values.items()
+        ]
     return pd.DataFrame(found, columns=["method", "seed", "dropout", "metric", "value"])
 
 
@@ -75,22 +98,38 @@ def of(frame: pd.DataFrame, method: str, metric: str) -> pd.Series:
 
 
 def in_published_terms(
-    frame: pd.DataFrame, item: str, dataset: str, methods: Mapping[str, tuple[str | None, str]], metrics: Mapping[str, Shown]
+    frame: pd.DataFrame,
+    item: str,
+    dataset: str,
+    methods: Mapping[str, tuple[str | None, str]],
+    metrics: Mapping[str, Shown],
 ) -> pd.DataFrame:
-    """Numbers as ``published.csv`` tells them apart: ``item, dataset, metric, method, level, seed, variant, value``.
+    """Numbers as ``published.csv`` tells them apart: ``item, dataset, metric, method, level, seed,
+    variant, value``.
 
     Parameters
     ----------
     frame : of :func:`frame_of`.
     item, dataset : the table, and what it is of.
-    methods : method → its row in the paper, and the title of a variant of ours that stands in that row; no row: left out.
+    methods : method → its row in the paper, and the title of a variant of ours that stands in that
+    row; no row: left out.
     metrics : metric → the paper's, the level of its interval, and what it is multiplied with.
     """
     rows = [
-        {"item": item, "dataset": dataset, "metric": shown.metric, "method": methods[method][0], "level": shown.level, "seed": seed}
+        {
+            "item": item,
+            "dataset": dataset,
+            "metric": shown.metric,
+            "method": methods[method][0],
+            "level": shown.level,
+            "seed": seed,
+        }
         | {"variant": methods[method][1], "value": shown.factor * value}
-        for method, seed, metric, value in frame[["method", "seed", "metric", "value"]].itertuples(index=False)
-        if (shown := metrics.get(metric)) is not None and methods.get(method, (None, ""))[0] is not None
+        for method, seed, metric, value in frame[["method", "seed", "metric", "value"]].itertuples(
+            index=False
+        )
+        if (shown := metrics.get(metric)) is not None
+        and methods.get(method, (None, ""))[0] is not None
     ]
     return pd.DataFrame(rows)
 
@@ -100,17 +139,25 @@ def found(frame: pd.DataFrame, method: str, metric: str, digits: int, factor: fl
     return spread(of(frame, method, metric), factor, digits)
 
 
-def said(item: str, method: str | None, metric: str, digits: int, level: float | None = None) -> str:
+def said(
+    item: str, method: str | None, metric: str, digits: int, level: float | None = None
+) -> str:
     """What the paper printed, for a cell; a dash where it has no such row."""
     numbers = read_published(Path(__file__).parent)
-    chosen = numbers[(numbers.item == item) & (numbers.method == method) & (numbers.metric == metric)]
+    chosen = numbers[
+        (numbers.item == item) & (numbers.method == method) & (numbers.metric == metric)
+    ]
     return cell(chosen if level is None else chosen[chosen.level == level], digits)
 
 
-def against(frame: pd.DataFrame, method: str, other: str, metric: str, share: float | None = None) -> list[str]:
-    """Relative difference in percent, seed by seed, for cells: mean, 95 % interval, in how many seeds lower, and Wilcoxon's p.
+def against(
+    frame: pd.DataFrame, method: str, other: str, metric: str, share: float | None = None
+) -> list[str]:
+    """Relative difference in percent, seed by seed, for cells: mean, 95 % interval, in how many
+    seeds lower, and Wilcoxon's p.
 
-    ``share``: test rows for each row that is fitted on, where seeds divide the same rows; then the interval is that of other rows.
+    ``share``: test rows for each row that is fitted on, where seeds divide the same rows; then the
+    interval is that of other rows.
     """
     relative = 100 * (of(frame, method, metric) / of(frame, other, metric) - 1).dropna()
     if relative.empty:
@@ -118,7 +165,12 @@ def against(frame: pd.DataFrame, method: str, other: str, metric: str, share: fl
     mean, half = float(relative.mean()), half_width(relative, share or 0.0)
     interval = "–" if np.isnan(half) else f"{_signed(mean - half)} to {_signed(mean + half)}"
     p = wilcoxon(relative.to_numpy()) if relative.any() else 1.0
-    return [f"{_signed(mean)} %", interval, f"{int((relative < 0).sum())} of {len(relative)}", f"{p:.2g}"]
+    return [
+        f"{_signed(mean)} %",
+        interval,
+        f"{int((relative < 0).sum())} of {len(relative)}",
+        f"{p:.2g}",
+    ]
 
 
 def _signed(value: float) -> str:
@@ -129,7 +181,11 @@ def chosen_k(records: Iterable[Record], methods: Sequence[str]) -> str:
     """Numbers of neighbours that calibration rows chose, a sentence; empty where none did."""
     parts = []
     for method in methods:
-        ks = [record["learnt"]["recalibrator"]["k"] for record in records if record["method"] == method]
+        ks = [
+            record["learnt"]["recalibrator"]["k"]
+            for record in records
+            if record["method"] == method
+        ]
         if ks:
             parts.append(f"`{method}` {int(np.median(ks)):,} ({min(ks):,} to {max(ks):,})")
     return f"Chosen k, median and range over seeds: {', '.join(parts)}." if parts else ""

@@ -1,7 +1,8 @@
-"""A function of 20 features and two networks, Figure 4 of Torres et al.: what ``kdg run experiment=paper/p5/simulation`` prints at its end.
+"""A function of 20 features and two networks, Figure 4 of Torres et al.: what ``kdg run
+experiment=paper/p5/simulation`` prints at its end.
 
-``python -m experiments.p5.simulation outputs`` prints it again, from any subset of its runs and of those of ``simulation_k``,
-``simulation_eps`` and ``simulation_knn``.
+``python -m experiments.p5.simulation outputs`` prints it again, from any subset of its runs and of
+those of ``simulation_k``, ``simulation_eps`` and ``simulation_knn``.
 """
 
 from __future__ import annotations
@@ -25,10 +26,19 @@ EXPERIMENTS = {
     "paper/p5/simulation_eps": _OTHER_SIZES,
     "paper/p5/simulation_knn": _OTHER_SIZES[:3],
 }
-"""Each with the keys that its runs may have otherwise: of a million rows, too, in batches of more than 64, which would take hours."""
+"""Each with the keys that its runs may have otherwise: of a million rows, too, in batches of more
+than 64, which would take hours.
+"""
 NETWORKS = ("small", "big")
-PLACES = {"input": "input (l = 1)", "6": "third hidden layer (l = 4)", "8": "last hidden layer (l = 5)", "output": "output (l = 6)"}
-"""Where neighbours are looked for, by what the config says → in words, with the paper's number; its first layer is the input."""
+PLACES = {
+    "input": "input (l = 1)",
+    "6": "third hidden layer (l = 4)",
+    "8": "last hidden layer (l = 5)",
+    "output": "output (l = 6)",
+}
+"""Where neighbours are looked for, by what the config says → in words, with the paper's number; its
+first layer is the input.
+"""
 ROWS = {
     "network": "as it is",
     "isotonic": "isotonic",
@@ -49,16 +59,32 @@ in the paper. MSE is to y, so the truth has 1. *Seconds* are wall-clock: *traini
 
 
 def beside(records: Sequence[Record]) -> str:
-    """MSE, coverage and seconds by size, k and eps, and what the paper says of them, of the records of a sweep; markdown."""
+    """MSE, coverage and seconds by size, k and eps, and what the paper says of them, of the records
+    of a sweep; markdown.
+    """
     frame = frame_of(records)
     if frame.empty:
         return "no run of the function of 20 features is there"
     seeds = counted(frame.groupby("size").seed.nunique(), "seed")
-    parts = [f"## Torres et al., Figure 4: {seeds}; the paper draws it and prints no number but the truth's MSE, 1", NOTE]
+    parts = [
+        (
+            f"## Torres et al., Figure 4: {seeds}; the paper draws it and prints no number but the"
+            " truth's MSE, 1"
+        ),
+        NOTE,
+    ]
     plain = frame[((frame.k == K) | frame.k.isna()) & (frame.eps == 0)]
-    parts += [by_size(plain, "MSE to y", "mse_y", 2), by_size(plain, "coverage of 95 % intervals, %", "coverage", 1, 100)]
+    parts += [
+        by_size(plain, "MSE to y", "mse_y", 2),
+        by_size(plain, "coverage of 95 % intervals, %", "coverage", 1, 100),
+    ]
     parts += [by_size(plain, "CRPS above the truth's", "crps_excess", 3)]
-    parts += [by_k(frame), by_eps(frame), by_size(plain, "training, s", "training", 2), by_size(plain, "prediction, s", "prediction", 2)]
+    parts += [
+        by_k(frame),
+        by_eps(frame),
+        by_size(plain, "training, s", "training", 2),
+        by_size(plain, "prediction, s", "prediction", 2),
+    ]
     told = list(claims(frame))
     return "\n\n".join([*(part for part in parts if part), *([verdicts(told)] if told else [])])
 
@@ -66,22 +92,35 @@ def beside(records: Sequence[Record]) -> str:
 def frame_of(records: Iterable[Record]) -> pd.DataFrame:
     """A row for each number on test rows, and for training and prediction, in seconds.
 
-    ``size`` counts rows of all roles; ``network`` is small, big or knn; ``method`` a key of :data:`ROWS`, or knn.
+    ``size`` counts rows of all roles; ``network`` is small, big or knn; ``method`` a key of
+    :data:`ROWS`, or knn.
     """
     unique = {record["run_id"]: record for record in records}
-    return pd.DataFrame((entry for record in unique.values() for entry in _entries(record)), columns=COLUMNS)
+    return pd.DataFrame(
+        (entry for record in unique.values() for entry in _entries(record)), columns=COLUMNS
+    )
 
 
 def _entries(record: Record) -> Iterator[dict[str, Any]]:
     parent, after = record["config"]["parent"], record["config"]["recalibrator"]
     rows = record["dataset"]["n_calibration"]
-    known: dict[str, Any] = {"size": 10 * rows, "seed": record["seed"], "eps": float(after.get("eps", 0)), "k": after.get("k", np.nan)}
+    known: dict[str, Any] = {
+        "size": 10 * rows,
+        "seed": record["seed"],
+        "eps": float(after.get("eps", 0)),
+        "k": after.get("k", np.nan),
+    }
     if parent["name"] == "nearest_outcomes":
         known |= {"network": "knn", "method": "knn", "k": parent["k"]}
     else:
-        method = {"none": "network", "isotonic_pit": "isotonic", "density_pit": "density"}.get(after["name"])
+        method = {"none": "network", "isotonic_pit": "isotonic", "density_pit": "density"}.get(
+            after["name"]
+        )
         place = after.get("layer") or after.get("where")
-        known |= {"network": "small" if parent["hidden"][0] == parent["hidden"][-1] else "big", "method": method or place}
+        known |= {
+            "network": "small" if parent["hidden"][0] == parent["hidden"][-1] else "big",
+            "method": method or place,
+        }
     seconds = record["seconds"]
     yield {**known, "metric": "training", "value": seconds["fit"] + seconds["calibrate"]}
     yield {**known, "metric": "prediction", "value": seconds["evaluate"]}
@@ -98,31 +137,67 @@ def by_size(frame: pd.DataFrame, title: str, metric: str, digits: int, factor: f
         of = frame[(frame.network == network) & (frame.metric == metric)]
         for method in (name for name in ROWS if name in set(of.method)):
             cells = (of[(of.method == method) & (of["size"] == size)].value for size in sizes)
-            lines.append(line([f"{network}: {ROWS[method]}", *(middle(factor * values, digits) for values in cells)]))
+            lines.append(
+                line(
+                    [
+                        f"{network}: {ROWS[method]}",
+                        *(middle(factor * values, digits) for values in cells),
+                    ]
+                )
+            )
     of = frame[(frame.network == "knn") & (frame.metric == metric)]
     if not of.empty:
-        lines.append(line(["k-NN regression", *(middle(factor * of[of["size"] == size].value, digits) for size in sizes)]))
+        lines.append(
+            line(
+                [
+                    "k-NN regression",
+                    *(middle(factor * of[of["size"] == size].value, digits) for size in sizes),
+                ]
+            )
+        )
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
 def by_k(frame: pd.DataFrame) -> str:
-    """MSE and coverage of local recalibration in all places together, and of k-NN regression, a column for each k that fits the rows."""
+    """MSE and coverage of local recalibration in all places together, and of k-NN regression, a
+    column for each k that fits the rows.
+    """
     ks: list[Any] = [k for k in (100, 500, K, "crps") if k in set(frame.k)]
     if len(ks) < 2:
         return ""
-    lines = head(["MSE to y; coverage, %", *("k chosen" if k == "crps" else f"k = {k:,}" for k in ks)])
-    for (size, network), of in frame[(frame.eps == 0) & frame.k.notna()].groupby(["size", "network"], sort=True):
+    lines = head(
+        ["MSE to y; coverage, %", *("k chosen" if k == "crps" else f"k = {k:,}" for k in ks)]
+    )
+    for (size, network), of in frame[(frame.eps == 0) & frame.k.notna()].groupby(
+        ["size", "network"], sort=True
+    ):
         cells = []
         for k in ks:
             too_many = k != "crps" and k > size / 10
-            mse, coverage = (of[(of.k == k) & (of.metric == metric)].value for metric in ("mse_y", "coverage"))
-            cells.append("–" if too_many or mse.empty else f"{middle(mse, 2)}; {middle(100 * coverage, 1)}")
-        lines.append(line([f"{size:,} rows, {'k-NN regression' if network == 'knn' else f'{network}, local'}", *cells]))
+            mse, coverage = (
+                of[(of.k == k) & (of.metric == metric)].value for metric in ("mse_y", "coverage")
+            )
+            cells.append(
+                "–" if too_many or mse.empty else f"{middle(mse, 2)}; {middle(100 * coverage, 1)}"
+            )
+        lines.append(
+            line(
+                [
+                    (
+                        f"{size:,} rows,"
+                        f" {'k-NN regression' if network == 'knn' else f'{network}, local'}"
+                    ),
+                    *cells,
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
 def by_eps(frame: pd.DataFrame) -> str:
-    """What an approximate search changes, run by run against the exact one: MSE in percent, seconds of prediction."""
+    """What an approximate search changes, run by run against the exact one: MSE in percent, seconds
+    of prediction.
+    """
     approximate = sorted(set(frame.eps) - {0.0})
     same = ["size", "network", "method", "k", "seed"]
     of = frame[frame.method.isin(LOCAL)]
@@ -130,13 +205,20 @@ def by_eps(frame: pd.DataFrame) -> str:
     for size in sorted(of["size"].unique()):
         cells = []
         for eps in approximate:
-            wide = of[(of["size"] == size) & of.eps.isin([0.0, eps])].pivot(index=same, columns=["metric", "eps"], values="value").dropna()
+            wide = (
+                of[(of["size"] == size) & of.eps.isin([0.0, eps])]
+                .pivot(index=same, columns=["metric", "eps"], values="value")
+                .dropna()
+            )
             if wide.empty or {0.0, eps} != set(wide["mse_y"]):
                 cells.append("–")
                 continue
             ratio = wide["mse_y"][eps] / wide["mse_y"][0.0] - 1
             time = wide["prediction"][eps].sum() / wide["prediction"][0.0].sum()
-            cells.append(f"MSE at most {number(100 * float(ratio.abs().max()), 2)} % apart, {number(float(time), 2)} of the seconds")
+            cells.append(
+                f"MSE at most {number(100 * float(ratio.abs().max()), 2)} % apart,"
+                f" {number(float(time), 2)} of the seconds"
+            )
         lines.append(line([f"{size:,} rows", *cells]))
     return "\n".join(lines) if approximate else ""
 
@@ -145,12 +227,18 @@ def middle(values: pd.Series, digits: int) -> str:
     """Median [smallest, largest] of at least two; a dash of none."""
     if values.empty:
         return "–"
-    ends = f" [{number(float(values.min()), digits)}, {number(float(values.max()), digits)}]" if len(values) > 1 else ""
+    ends = (
+        f" [{number(float(values.min()), digits)}, {number(float(values.max()), digits)}]"
+        if len(values) > 1
+        else ""
+    )
     return number(float(values.median()), digits) + ends
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """What section 4.3 says in words of its figure, where there are runs to ask; by seed, local by its mean over places and given k."""
+    """What section 4.3 says in words of its figure, where there are runs to ask; by seed, local by
+    its mean over places and given k.
+    """
     exact = frame[(frame.eps == 0) & (frame.k != "crps")]
     gains = {}
     for network in NETWORKS:
@@ -159,44 +247,87 @@ def claims(frame: pd.DataFrame) -> Iterator[Claim]:
             if not {"local", other} <= set(wide):
                 continue
             change = 100 * (wide.local / wide[other] - 1).dropna()
-            median, lower = change.groupby("size").median(), (change < 0).groupby("size").agg(["sum", "size"])
+            median, lower = (
+                change.groupby("size").median(),
+                (change < 0).groupby("size").agg(["sum", "size"]),
+            )
             found = ", ".join(
-                f"{n:,} rows {signed(median[n], 1)} %, lower in {lower['sum'][n]} of {lower['size'][n]}" for n in median.index
+                f"{n:,} rows {signed(median[n], 1)} %, lower in {lower['sum'][n]} of"
+                f" {lower['size'][n]}"
+                for n in median.index
             )
             called = "the network alone" if other == "network" else ROWS[other]
-            text = f"local recalibration has a lower MSE than {called} in the median seed of each size, {network} network"
-            yield Claim(text, bool((median < 0).all()), found, ("better_mse", "consistently" if other == "network" else "alternatives"))
+            text = (
+                f"local recalibration has a lower MSE than {called} in the median seed of each"
+                f" size, {network} network"
+            )
+            yield Claim(
+                text,
+                bool((median < 0).all()),
+                found,
+                ("better_mse", "consistently" if other == "network" else "alternatives"),
+            )
             if other == "network":
                 gains[network] = median
     if len(gains) == 2:
         both = pd.DataFrame(gains).dropna()
-        found = ", ".join(f"{n:,} rows {signed(small, 1)} % and {signed(big, 1)} %" for n, small, big in both[list(NETWORKS)].itertuples())
-        text = "recalibration takes more of the MSE off the small network than off the big one, at each size"
+        found = ", ".join(
+            f"{n:,} rows {signed(small, 1)} % and {signed(big, 1)} %"
+            for n, small, big in both[list(NETWORKS)].itertuples()
+        )
+        text = (
+            "recalibration takes more of the MSE off the small network than off the big one, at"
+            " each size"
+        )
         yield Claim(text, bool((both.small < both.big).all()), found, ("better_mse",))
     yield from _of_coverage(exact)
-    knn = exact[(exact.network == "knn") & (exact.metric == "mse_y")].groupby(["size", "seed"]).value.min()
-    alone = pd.concat([_by_seed(exact, network).get("local", pd.Series(dtype=float)) for network in NETWORKS], axis=1).max(axis=1)
+    knn = (
+        exact[(exact.network == "knn") & (exact.metric == "mse_y")]
+        .groupby(["size", "seed"])
+        .value.min()
+    )
+    alone = pd.concat(
+        [_by_seed(exact, network).get("local", pd.Series(dtype=float)) for network in NETWORKS],
+        axis=1,
+    ).max(axis=1)
     both = pd.concat({"knn": knn, "local": alone}, axis=1).dropna()
     if len(both):
         median = both.groupby("size").median()
-        found = ", ".join(f"{n:,} rows {number(best, 1)} with its best k, {number(local, 1)}" for n, best, local in median.itertuples())
+        found = ", ".join(
+            f"{n:,} rows {number(best, 1)} with its best k, {number(local, 1)}"
+            for n, best, local in median.itertuples()
+        )
         text = "k-NN regression has a higher MSE than either recalibrated network in every seed"
         yield Claim(text, bool((both.knn > both.local).all()), found, ("knn",))
 
 
 def _of_coverage(exact: pd.DataFrame) -> Iterator[Claim]:
-    """Of all methods by size, and of local recalibration by k at the largest size that has several."""
+    """Of all methods by size, and of local recalibration by k at the largest size that has
+    several.
+    """
     coverage = exact[(exact.metric == "coverage") & exact.network.isin(NETWORKS)]
     gap = (coverage.value - LEVEL).abs().groupby(coverage["size"]).mean()
     if len(gap) > 1:
-        found = ", ".join(f"{size:,} rows {number(100 * value, 1)} points" for size, value in gap.items())
-        yield Claim("coverage comes nearer to 95 % with more rows, on average over methods", _falls(gap), found, RELIABLE)
+        found = ", ".join(
+            f"{size:,} rows {number(100 * value, 1)} points" for size, value in gap.items()
+        )
+        yield Claim(
+            "coverage comes nearer to 95 % with more rows, on average over methods",
+            _falls(gap),
+            found,
+            RELIABLE,
+        )
     local = coverage[coverage.method.isin(LOCAL) & coverage.k.isin([100, 500, K])]
     for size, of in local[local["size"] >= 10 * K].groupby("size"):
         spread = of.groupby(of.k.astype(int)).value.std()
         if len(spread) > 1:
-            found = ", ".join(f"k = {k:,} {number(100 * value, 2)} points" for k, value in spread.items())
-            text = f"coverage of local recalibration varies less with more neighbours, {size:,} rows (deviation over places and seeds)"
+            found = ", ".join(
+                f"k = {k:,} {number(100 * value, 2)} points" for k, value in spread.items()
+            )
+            text = (
+                f"coverage of local recalibration varies less with more neighbours, {size:,} rows"
+                " (deviation over places and seeds)"
+            )
             yield Claim(text, _falls(spread), found, RELIABLE)
 
 
@@ -205,15 +336,21 @@ def _falls(values: pd.Series) -> bool:
 
 
 def _by_seed(exact: pd.DataFrame, network: str) -> pd.DataFrame:
-    """MSE to y: size and seed in rows; network, isotonic, density and the mean of local in columns."""
+    """MSE to y: size and seed in rows; network, isotonic, density and the mean of local in
+    columns.
+    """
     of = exact[(exact.network == network) & (exact.metric == "mse_y")]
     kind = of.method.where(~of.method.isin(LOCAL), "local")
-    return of.assign(kind=kind).pivot_table(index=["size", "seed"], columns="kind", values="value", aggfunc="mean")
+    return of.assign(kind=kind).pivot_table(
+        index=["size", "seed"], columns="kind", values="value", aggfunc="mean"
+    )
 
 
 def read(folder: Path) -> list[Record]:
     """Records of its runs below a folder."""
-    return [record for name, free in EXPERIMENTS.items() for record in runs_of(name, folder, free=free)]
+    return [
+        record for name, free in EXPERIMENTS.items() for record in runs_of(name, folder, free=free)
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A network with dropout on Rosenbrock's function, beside Table 2 of Torres et al.: what ``experiment=paper/p5/table2`` prints at its end.
+"""A network with dropout on Rosenbrock's function, beside Table 2 of Torres et al.: what
+``experiment=paper/p5/table2`` prints at its end.
 
 ``python -m experiments.p5.table2 outputs`` prints it again, from any subset of the runs.
 """
@@ -15,7 +16,17 @@ from experiments.common.claims import Claim, verdicts
 from experiments.common.command import tell
 from experiments.common.markdown import counted, head, line
 from experiments.common.runs import Record, runs_of
-from experiments.p5.records import TRUTH, Shown, chosen_k, found, frame_of, in_published_terms, of, of_truth, said
+from experiments.p5.records import (
+    TRUTH,
+    Shown,
+    chosen_k,
+    found,
+    frame_of,
+    in_published_terms,
+    of,
+    of_truth,
+    said,
+)
 
 EXPERIMENT = "paper/p5/table2"
 PARENTS = {"mlp_lognormal": "wsir", "mc_dropout": "mc_dropout"}
@@ -46,17 +57,30 @@ to the true mean. KL is that of the truth from the prediction in 30 bins of its 
 
 
 def beside(records: Sequence[Record]) -> str:
-    """Table 2, published and found, and what is claimed of it, for each share of dropout, of the records of a sweep; markdown."""
+    """Table 2, published and found, and what is claimed of it, for each share of dropout, of the
+    records of a sweep; markdown.
+    """
     frame = by_share(records)
     if frame.empty:
         return "no run of the networks on Rosenbrock's function is there"
     parts = []
     for dropout in sorted(frame.dropout.unique()):
-        some = [record for record in records if record["config"]["parent"].get("dropout") == dropout]
+        some = [
+            record for record in records if record["config"]["parent"].get("dropout") == dropout
+        ]
         here = pd.concat([frame[frame.dropout == dropout], of_truth(some, dropout)])
-        parts += [f"## Torres et al., Table 2: dropout {dropout:g}, {counted([here.seed.nunique()], 'seed')}", table(here)]
         parts += [
-            chosen_k(some, sorted(name for name in {each["method"] for each in some} if CHOSEN.search(name))),
+            (
+                f"## Torres et al., Table 2: dropout {dropout:g},"
+                f" {counted([here.seed.nunique()], 'seed')}"
+            ),
+            table(here),
+        ]
+        parts += [
+            chosen_k(
+                some,
+                sorted(name for name in {each["method"] for each in some} if CHOSEN.search(name)),
+            ),
             beyond(some),
             verdicts(told) if (told := list(claims(here))) else "",
         ]
@@ -66,27 +90,64 @@ def beside(records: Sequence[Record]) -> str:
 def by_share(records: Sequence[Record]) -> pd.DataFrame:
     """Methods without their share of dropout, which has a column."""
     frame = frame_of(records, PARENTS)
-    return frame.assign(method=frame.method.str.replace(SHARE, "", regex=True)).drop_duplicates(["method", "seed", "dropout", "metric"])
+    return frame.assign(method=frame.method.str.replace(SHARE, "", regex=True)).drop_duplicates(
+        ["method", "seed", "dropout", "metric"]
+    )
 
 
 def table(frame: pd.DataFrame) -> str:
     """Table 2 of one share of dropout, ours beside what was published."""
-    titles = ["model", "MSE", "published", "excess", "coverage (%)", "published", "sMIS", "published", "CRPS", "KL", "gap"]
+    titles = [
+        "model",
+        "MSE",
+        "published",
+        "excess",
+        "coverage (%)",
+        "published",
+        "sMIS",
+        "published",
+        "CRPS",
+        "KL",
+        "gap",
+    ]
     lines = head(titles)
     for method in (name for name in ROWS if name in set(frame.method)):
         called, row = ROWS[method]
-        cells = [called, found(frame, method, "mse_y", 2), said("Table 2", row, "MSE", 2), found(frame, method, "mse_mean", 2)]
+        cells = [
+            called,
+            found(frame, method, "mse_y", 2),
+            said("Table 2", row, "MSE", 2),
+            found(frame, method, "mse_mean", 2),
+        ]
         cells += [found(frame, method, "coverage", 1, 100), said("Table 2", row, "coverage (%)", 1)]
         cells += [found(frame, method, "smis", 3), said("Table 2", row, "sMIS", 3)]
-        lines.append(line([*cells, *(found(frame, method, name, 3) for name in ("crps", "kl", "worst_cell_gap"))]))
+        lines.append(
+            line(
+                [
+                    *cells,
+                    *(found(frame, method, name, 3) for name in ("crps", "kl", "worst_cell_gap")),
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
 def beyond(records: Iterable[Record]) -> str:
-    """How many calibration rows lie beyond the sample of all masks, a sentence; empty where no run says."""
-    learnt = [record["learnt"].get("recalibrator", {}) for record in records if record["parent"] == "mc_dropout"]
+    """How many calibration rows lie beyond the sample of all masks, a sentence; empty where no run
+    says.
+    """
+    learnt = [
+        record["learnt"].get("recalibrator", {})
+        for record in records
+        if record["parent"] == "mc_dropout"
+    ]
     shares = [100 * each["pit_beyond"] for each in learnt if "pit_beyond" in each]
-    return f"Calibration rows beyond the sample of all masks: {min(shares):.1f} to {max(shares):.1f} %." if shares else ""
+    return (
+        f"Calibration rows beyond the sample of all masks: {min(shares):.1f} to"
+        f" {max(shares):.1f} %."
+        if shares
+        else ""
+    )
 
 
 def claims(frame: pd.DataFrame) -> Iterable[Claim]:
@@ -95,40 +156,72 @@ def claims(frame: pd.DataFrame) -> Iterable[Claim]:
     if not {*RADIUS, *RADIUS.values()} <= have:
         return
     for metric, called in (("mse_y", "MSE"), ("smis", "sMIS")):
-        own, after = (pd.concat([of(frame, name, metric) for name in names], axis=1).dropna() for names in (RADIUS, RADIUS.values()))
+        own, after = (
+            pd.concat([of(frame, name, metric) for name in names], axis=1).dropna()
+            for names in (RADIUS, RADIUS.values())
+        )
         lower = (own.min(axis=1) - after.max(axis=1)).dropna() > 0
         text = f"both recalibrated rows are below both of the network's in {called}"
-        yield Claim(text, bool(lower.all()), f"In {int(lower.sum())} of {len(lower)} seeds", CLOSEST if metric == "mse_y" else ())
+        yield Claim(
+            text,
+            bool(lower.all()),
+            f"In {int(lower.sum())} of {len(lower)} seeds",
+            CLOSEST if metric == "mse_y" else (),
+        )
     for name, local in RADIUS.items():
         share = of(frame, local, "mse_mean") / of(frame, name, "mse_mean")
         text = f"the excess MSE of {ROWS[local][0]} is below a quarter of the network's own"
-        yield Claim(text, bool(share.max() < 0.25), f"{100 * share.min():.1f} to {100 * share.max():.1f} %", CLOSEST)
+        yield Claim(
+            text,
+            bool(share.max() < 0.25),
+            f"{100 * share.min():.1f} to {100 * share.max():.1f} %",
+            CLOSEST,
+        )
     for local in RADIUS.values():
         covered = 100 * of(frame, local, "coverage")
-        text = f"the coverage of {ROWS[local][0]} is within a point of 95 % (published 94.3 and 94.7)"
-        yield Claim(text, bool(abs(covered.mean() - 95) < 1), f"{covered.mean():.1f} %", ("near_truth",))
+        text = (
+            f"the coverage of {ROWS[local][0]} is within a point of 95 % (published 94.3 and 94.7)"
+        )
+        yield Claim(
+            text, bool(abs(covered.mean() - 95) < 1), f"{covered.mean():.1f} %", ("near_truth",)
+        )
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; another share of dropout is a variant."""
+    """Its numbers as :func:`experiments.p5.records.in_published_terms` has them; another share of
+    dropout is a variant.
+    """
     records = read(folder)
     frame, parts = by_share(records), []
     for dropout in frame.dropout.unique():
-        some = [record for record in records if record["config"]["parent"].get("dropout") == dropout]
+        some = [
+            record for record in records if record["config"]["parent"].get("dropout") == dropout
+        ]
         here = pd.concat([frame[frame.dropout == dropout], of_truth(some, dropout)])
         at = "" if dropout == PUBLISHED_DROPOUT else f"dropout {dropout:g}"
         rows = {method: (row, at) for method, (_, row) in ROWS.items() if method != TRUTH or not at}
         for parent, local in RADIUS.items():
             row = ROWS[local][1]
-            rows |= {f"{parent}{end}": (row, ", ".join(filter(None, [called, at]))) for end, called in BETWEEN.items()}
-        shown = {"mse_y": Shown("MSE"), "coverage": Shown("coverage (%)", 0.95, 100), "smis": Shown("sMIS", 0.95)}
+            rows |= {
+                f"{parent}{end}": (row, ", ".join(filter(None, [called, at])))
+                for end, called in BETWEEN.items()
+            }
+        shown = {
+            "mse_y": Shown("MSE"),
+            "coverage": Shown("coverage (%)", 0.95, 100),
+            "smis": Shown("sMIS", 0.95),
+        }
         parts.append(in_published_terms(here, "Table 2", "rosenbrock", rows, shown))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def read(folder: Path) -> list[Record]:
-    """Records of its runs below a folder; of networks of several sizes, those of the largest, trained for longest."""
-    records = runs_of(EXPERIMENT, folder, free=["parent.hidden", "parent.max_epochs", "parent.masks"])
+    """Records of its runs below a folder; of networks of several sizes, those of the largest,
+    trained for longest.
+    """
+    records = runs_of(
+        EXPERIMENT, folder, free=["parent.hidden", "parent.max_epochs", "parent.masks"]
+    )
     return [record for record in records if _size(record) == max(map(_size, records))]
 
 

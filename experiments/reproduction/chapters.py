@@ -1,4 +1,6 @@
-"""What the page of published numbers shows, by paper and table: cells with verdicts, reasons, settings, and how many were reached."""
+"""What the page of published numbers shows, by paper and table: cells with verdicts, reasons,
+settings, and how many were reached.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ class Item:
     @property
     def anchor(self) -> str:
         """What a link to it has after the #."""
-        return "-".join("".join(c if c.isalnum() else " " for c in f"{self.of} {self.called}".lower()).split())
+        return "-".join(
+            "".join(c if c.isalnum() else " " for c in f"{self.of} {self.called}".lower()).split()
+        )
 
     @property
     def page(self) -> int | None:
@@ -93,8 +97,15 @@ class Item:
 
     @property
     def kept(self) -> Mapping[str, int]:
-        """When, where and by which commit numbers of ours were made that are not of now, variants too → how many."""
-        found = [one for cell in self.cells for one in (cell.ours, *cell.variants.values()) if one is not None and one.made]
+        """When, where and by which commit numbers of ours were made that are not of now, variants
+        too → how many.
+        """
+        found = [
+            one
+            for cell in self.cells
+            for one in (cell.ours, *cell.variants.values())
+            if one is not None and one.made
+        ]
         return Counter(one.made for one in found)
 
     @property
@@ -104,9 +115,13 @@ class Item:
 
     @property
     def rows(self) -> Sequence[tuple[Cell, str]]:
-        """Cells that have a line of their own, with their reasons: all; where none can be run, those with something of ours beside."""
+        """Cells that have a line of their own, with their reasons: all; where none can be run,
+        those with something of ours beside.
+        """
         told = list(zip(self.cells, self.reasons, strict=True))
-        return [(cell, reason) for cell, reason in told if cell.variants] if self.is_absent else told
+        return (
+            [(cell, reason) for cell, reason in told if cell.variants] if self.is_absent else told
+        )
 
     @property
     def untold(self) -> Sequence[Cell]:
@@ -116,7 +131,10 @@ class Item:
     @cached_property
     def notes(self) -> Mapping[str, str]:
         """Each reason once → its number, in the order of the cells."""
-        return {reason: str(i) for i, reason in enumerate(dict.fromkeys(filter(None, self.reasons)), start=1)}
+        return {
+            reason: str(i)
+            for i, reason in enumerate(dict.fromkeys(filter(None, self.reasons)), start=1)
+        }
 
 
 @dataclass(frozen=True)
@@ -138,7 +156,9 @@ class Chapter:
 
 
 def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale, kept: Kept) -> Chapter:
-    """One paper, of what the runs of its tasks found, and of what is kept where they found nothing."""
+    """One paper, of what the runs of its tasks found, and of what is kept where they found
+    nothing.
+    """
     published, reasons = read_published(paper.folder), reasons_of(paper.folder)
     if paper.items is not None:
         published = published[published.item.isin(paper.items)]
@@ -146,24 +166,46 @@ def chapter(paper: Paper, tasks: Sequence[Task], scale: Scale, kept: Kept) -> Ch
     measured = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if len(measured):
         measured = measured[measured.item.isin(set(published.item))]
-    missing = {label: said for label, row in published.iterrows() if (said := _said(reasons, MISSING, dict(row)))}
+    missing = {
+        label: said
+        for label, row in published.iterrows()
+        if (said := _said(reasons, MISSING, dict(row)))
+    }
     cells = cells_of(paper, published, measured, missing, kept.found(paper, published))
-    return Chapter(paper, [_item(paper, name, cells, reasons, scale) for name in dict.fromkeys(published.item)])
+    return Chapter(
+        paper, [_item(paper, name, cells, reasons, scale) for name in dict.fromkeys(published.item)]
+    )
 
 
-def _item(paper: Paper, name: str, cells: Sequence[Cell], reasons: Sequence[Reason], scale: Scale) -> Item:
+def _item(
+    paper: Paper, name: str, cells: Sequence[Cell], reasons: Sequence[Reason], scale: Scale
+) -> Item:
     own = [cell for cell in cells if cell.published["item"] == name]
-    mine, settings = ([cell for cell in own if (cell.verdict == "a setting") == wanted] for wanted in (False, True))
+    mine, settings = (
+        [cell for cell in own if (cell.verdict == "a setting") == wanted]
+        for wanted in (False, True)
+    )
     study = paper.study_of(name)
     size = study.sizes.get(scale) if study else None
-    about = f"Not made at scale {scale}." if size is None else f"At scale {scale}: {size.differs}." if size.differs else ""
-    told = ["" if cell.verdict == "match" else _said(reasons, _kind(cell), cell.published) for cell in mine]
+    about = (
+        f"Not made at scale {scale}."
+        if size is None
+        else f"At scale {scale}: {size.differs}."
+        if size.differs
+        else ""
+    )
+    told = [
+        "" if cell.verdict == "match" else _said(reasons, _kind(cell), cell.published)
+        for cell in mine
+    ]
     variants = list(dict.fromkeys(title for cell in mine for title in cell.variants))
     return Item(paper.name, name, about if mine else "", mine, told, settings, variants)
 
 
 def _kind(cell: Cell) -> str:
-    return MISSING if cell.verdict in NOT_ASKED else NOT_RUN if cell.verdict == "not run" else DIFFERS
+    return (
+        MISSING if cell.verdict in NOT_ASKED else NOT_RUN if cell.verdict == "not run" else DIFFERS
+    )
 
 
 def _said(reasons: Iterable[Reason], kind: str, published: Mapping[str, object]) -> str:

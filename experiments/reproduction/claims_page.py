@@ -1,4 +1,6 @@
-"""The page of claims: each sentence of a paper that numbers can be asked about, what was asked, and what the runs said."""
+"""The page of claims: each sentence of a paper that numbers can be asked about, what was asked, and
+what the runs said.
+"""
 
 from __future__ import annotations
 
@@ -36,19 +38,38 @@ class Sayings:
 
 
 def asked_of(papers: Sequence[Paper], runs: Path, kept: Kept) -> list[Sayings]:
-    """Of every paper that has a list of them, asked of the runs below a folder; parts that these say nothing of stay as they were."""
+    """Of every paper that has a list of them, asked of the runs below a folder; parts that these
+    say nothing of stay as they were.
+    """
     listed = [paper for paper in papers if (paper.folder / "claims.csv").exists()]
-    return [Sayings(paper, [_with_kept(paper, each, kept) for each in ask(sentences(paper.folder), runs)]) for paper in listed]
+    return [
+        Sayings(
+            paper, [_with_kept(paper, each, kept) for each in ask(sentences(paper.folder), runs)]
+        )
+        for paper in listed
+    ]
 
 
 def _with_kept(paper: Paper, asked: Asked, kept: Kept) -> Asked:
-    return asked if asked.sentence.untested else replace(asked, parts=kept.parts(paper.name, asked.sentence.name, asked.parts))
+    return (
+        asked
+        if asked.sentence.untested
+        else replace(asked, parts=kept.parts(paper.name, asked.sentence.name, asked.parts))
+    )
 
 
 def table(chapters: Sequence[Sayings], scale: Scale, made: str) -> pd.DataFrame:
-    """A row for each part of a sentence that was asked: columns ``paper, claim, text, holds, found, scale, made``."""
+    """A row for each part of a sentence that was asked: columns ``paper, claim, text, holds, found,
+    scale, made``.
+    """
     rows = [
-        {"paper": of.paper.name, "claim": each.sentence.name, "text": part.text, "holds": part.holds, "found": part.found}
+        {
+            "paper": of.paper.name,
+            "claim": each.sentence.name,
+            "text": part.text,
+            "holds": part.holds,
+            "found": part.found,
+        }
         | {"scale": scale, "made": part.made or made}
         for of in chapters
         for each in of.asked
@@ -60,16 +81,34 @@ def table(chapters: Sequence[Sayings], scale: Scale, made: str) -> pd.DataFrame:
 def summary(chapters: Sequence[Sayings]) -> list[str]:
     """A table: how many sentences of each paper stand how."""
     lines = head(["claims of", "all", *STANDINGS])
-    return lines + [line([of.paper.name, str(len(of.asked)), *(str(of.counts[name]) for name in STANDINGS)]) for of in chapters]
+    return lines + [
+        line([of.paper.name, str(len(of.asked)), *(str(of.counts[name]) for name in STANDINGS)])
+        for of in chapters
+    ]
 
 
 def markdown(chapters: Sequence[Sayings], about: Sequence[str]) -> str:
     """The page without its style."""
-    parts = ["# What the papers claim", "\n".join(f"{said}  " for said in about), "\n".join(summary(chapters))]
+    parts = [
+        "# What the papers claim",
+        "\n".join(f"{said}  " for said in about),
+        "\n".join(summary(chapters)),
+    ]
     for of in chapters:
         parts += [f"## {of.paper.name}: {of.paper.title}", told(of.kept)]
         for each in of.asked:
-            parts += [f"### {of.paper.name}, {each.sentence.name}: {each.verdict}", f"> {each.sentence.quote} ({each.sentence.place})"]
-            parts += ["\n".join(f"- {'holds' if one.holds else '**fails**'}: {one.text}. {one.found}" for one in each.parts)]
-            parts += [each.sentence.note, f"Runs: `{each.sentence.run}`" if each.sentence.run else ""]
+            parts += [
+                f"### {of.paper.name}, {each.sentence.name}: {each.verdict}",
+                f"> {each.sentence.quote} ({each.sentence.place})",
+            ]
+            parts += [
+                "\n".join(
+                    f"- {'holds' if one.holds else '**fails**'}: {one.text}. {one.found}"
+                    for one in each.parts
+                )
+            ]
+            parts += [
+                each.sentence.note,
+                f"Runs: `{each.sentence.run}`" if each.sentence.run else "",
+            ]
     return "\n\n".join(part for part in parts if part) + "\n"

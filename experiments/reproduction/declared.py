@@ -1,4 +1,6 @@
-"""What a paper declares about its numbers: which studies make them, at which sizes, and which way of each metric is better."""
+"""What a paper declares about its numbers: which studies make them, at which sizes, and which way
+of each metric is better.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Joined = Literal["mean", "median"]
 SCALES: tuple[Scale, ...] = ("smoke", "workstation", "paper")
 """Minutes, on simulations and small real data; hours on two cores; the sizes of the papers."""
 Better = Literal["lower", "higher"] | float | Callable[[Mapping[str, object]], float]
-"""Which way is better: down, up, or towards a number, which may depend on the published row (the level of an interval)."""
+"""Which way is better: down, up, or towards a number, which may depend on the published row (the
+level of an interval).
+"""
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,9 @@ class Size:
     Attributes
     ----------
     runs : of each sweep the words after ``kdg run -m``.
-    computed : name → a function of no arguments, for what is no run: it gives rows as ``Study.measured`` does. What it gave is kept in
-        a file of that name; a change of what it computes needs another name.
+    computed : name → a function of no arguments, for what is no run: it gives rows as
+        ``Study.measured`` does. What it gave is kept in a file of that name; a change of what it
+        computes needs another name.
     differs : what is not as in the paper, for the page; empty where nothing is.
     minutes : that it takes on two cores, as seen; None where nobody has seen it.
     """
@@ -44,9 +49,9 @@ class Study:
     ----------
     items : what it makes, as ``published.csv`` calls it.
     sizes : by scale; a scale that is not here is not offered.
-    measured : a folder of its runs → a row for each number: the columns by which ``published.csv`` tells its numbers apart, ``seed``,
-        ``value``, and ``variant``, empty for the paper's own method, else the title of one of ours that stands in its place. None where
-        all is computed.
+    measured : a folder of its runs → a row for each number: the columns by which ``published.csv``
+        tells its numbers apart, ``seed``, ``value``, and ``variant``, empty for the paper's own
+        method, else the title of one of ours that stands in its place. None where all is computed.
     repeats : over how many repetitions the paper averaged; 1 where it does not say.
     joined : what it says of these, and so what ours is of its seeds.
     """
@@ -67,8 +72,10 @@ class Paper:
     name, title : "p5", and how it is cited.
     folder : where its ``published.csv`` lies, and ``reasons.csv`` if there is one.
     studies : that make its numbers.
-    better : metric as published → which way is better; a metric that is not here has no better, only a match.
-    about : columns of ``published.csv``, beside the usual ones, that tell of a number and not what it is of.
+    better : metric as published → which way is better; a metric that is not here has no better,
+    only a match.
+    about : columns of ``published.csv``, beside the usual ones, that tell of a number and not what
+    it is of.
     items : the only ones that are asked for; None: all.
     """
 

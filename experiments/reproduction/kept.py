@@ -1,4 +1,6 @@
-"""What a page says already: numbers and claims of earlier runs, which stay on it when a part of it is made again."""
+"""What a page says already: numbers and claims of earlier runs, which stay on it when a part of it
+is made again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from experiments.reproduction.verdicts import Found
 from kdgraph.errors import UsageError
 
 CELLS, CLAIMS = "cells.csv", "claims.csv"
-"""Beside a page: its published numbers with ours, a row for each variant too; and the parts that claims were asked in."""
+"""Beside a page: its published numbers with ours, a row for each variant too; and the parts that
+claims were asked in.
+"""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,8 @@ class Kept:
 
     Attributes
     ----------
-    cells : as :func:`experiments.reproduction.page.write` leaves them in :data:`CELLS`; all text, empty where nothing is.
+    cells : as :func:`experiments.reproduction.page.write` leaves them in :data:`CELLS`; all text,
+    empty where nothing is.
     claims : the same of :data:`CLAIMS`.
     """
 
@@ -35,27 +40,47 @@ class Kept:
     @property
     def items(self) -> dict[str, list[str]]:
         """Paper → its tables, figures and sections on the page."""
-        return {str(name): list(dict.fromkeys(rows["item"])) for name, rows in self.cells.groupby("paper")} if len(self.cells) else {}
+        return (
+            {
+                str(name): list(dict.fromkeys(rows["item"]))
+                for name, rows in self.cells.groupby("paper")
+            }
+            if len(self.cells)
+            else {}
+        )
 
     def found(self, paper: Paper, published: pd.DataFrame) -> dict[int, dict[str, Found]]:
-        """Label of a published number → variant → what there is of ours; numbers of which there is nothing are left out."""
+        """Label of a published number → variant → what there is of ours; numbers of which there is
+        nothing are left out.
+        """
         if self.cells.empty:
             return {}
         keys = [name for name in published if name not in ABOUT | paper.about]
-        rows = self.cells[(self.cells.paper == paper.name) & (self.cells.n != "0")].reindex(columns=[*self.cells, *_new(keys, self.cells)])
+        rows = self.cells[(self.cells.paper == paper.name) & (self.cells.n != "0")].reindex(
+            columns=[*self.cells, *_new(keys, self.cells)]
+        )
         known: dict[tuple[str, ...], dict[str, Found]] = {}
         for _, row in rows.iterrows():
             found = Found(_float(row["ours"]), _float(row["sd"]), int(row["n"]), row["made"])
             known.setdefault(_key(row, keys), {})[row["variant"]] = found
-        return {int(label): known[key] for label, row in published.iterrows() if (key := _key(row, keys)) in known}  # type: ignore[arg-type]
+        return {
+            int(label): known[key]
+            for label, row in published.iterrows()
+            if (key := _key(row, keys)) in known
+        }  # type: ignore[arg-type]
 
     def parts(self, paper: str, sentence: str, now: Iterable[Claim]) -> list[Claim]:
-        """Of one sentence: what was asked now, and before it what was asked before and not again; a part is known by its text."""
+        """Of one sentence: what was asked now, and before it what was asked before and not again; a
+        part is known by its text.
+        """
         now = list(now)
         if self.claims.empty:
             return now
         rows = self.claims[(self.claims.paper == paper) & (self.claims.claim == sentence)]
-        before = [Claim(row["text"], row["holds"] == "True", row["found"], (sentence,), row["made"]) for _, row in rows.iterrows()]
+        before = [
+            Claim(row["text"], row["holds"] == "True", row["found"], (sentence,), row["made"])
+            for _, row in rows.iterrows()
+        ]
         again = {claim.text: claim for claim in now}
         first = [again.pop(claim.text, claim) for claim in before]
         return [*first, *again.values()]
@@ -69,18 +94,34 @@ def kept_in(folder: Path, scale: Scale) -> Kept:
     UsageError
         Its numbers are of another scale, or nothing says of which.
     """
-    found = {name: pd.read_csv(folder / name, dtype=str, keep_default_na=False) for name in (CELLS, CLAIMS) if (folder / name).exists()}
+    found = {
+        name: pd.read_csv(folder / name, dtype=str, keep_default_na=False)
+        for name in (CELLS, CLAIMS)
+        if (folder / name).exists()
+    }
     for name, frame in found.items():
         if missing := {"scale", "made"} - {*frame}:
-            raise UsageError(f"{folder / name} is not beside a page of this version: it has no column {min(missing)}; move it away")
+            raise UsageError(
+                f"{folder / name} is not beside a page of this version: it has no column"
+                f" {min(missing)}; move it away"
+            )
         if other := set(frame.scale) - {scale}:
-            raise UsageError(f"{folder} has a page of scale {min(other)}; choose another folder for that of scale {scale}")
+            raise UsageError(
+                f"{folder} has a page of scale {min(other)}; choose another folder for that of"
+                f" scale {scale}"
+            )
     return Kept(*(found.get(name, pd.DataFrame()) for name in (CELLS, CLAIMS)))
 
 
 def told(made: Mapping[str, int]) -> str:
-    """How many numbers are not of now but of when, where and which commit, a sentence; empty where all are."""
-    return f"Kept from earlier runs: {'; '.join(f'{n:,} of {when}' for when, n in made.items())}." if made else ""
+    """How many numbers are not of now but of when, where and which commit, a sentence; empty where
+    all are.
+    """
+    return (
+        f"Kept from earlier runs: {'; '.join(f'{n:,} of {when}' for when, n in made.items())}."
+        if made
+        else ""
+    )
 
 
 def _new(keys: Iterable[str], known: pd.DataFrame) -> list[str]:

@@ -1,4 +1,6 @@
-"""The page: every published number beside ours with a verdict, as HTML that needs no other file, as Markdown, and as a CSV of its cells."""
+"""The page: every published number beside ours with a verdict, as HTML that needs no other file, as
+Markdown, and as a CSV of its cells.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ GOAL, LEAST = 0.7, 0.5
 CAPTION = "match or better, of what can be run"
 
 
-def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, runs: Path, command: str, to: Path) -> str:
+def write(
+    papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, runs: Path, command: str, to: Path
+) -> str:
     """Write the page and the one of claims; returns what to tell.
 
     Parameters
@@ -38,8 +42,9 @@ def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, runs: Pa
     papers, tasks, scale : what was asked for, and what makes it.
     runs : the folder of all runs, of which claims are asked.
     command : what was called.
-    to : where ``page.html``, ``page.md``, ``cells.csv``, ``claims.html``, ``claims.md`` and ``claims.csv`` go. What these hold already
-        stays, with when it was made, but for what there are runs of now: so a page is made again in parts, and without its runs.
+    to : where ``page.html``, ``page.md``, ``cells.csv``, ``claims.html``, ``claims.md`` and
+        ``claims.csv`` go. What these hold already stays, with when it was made, but for what there
+        are runs of now: so a page is made again in parts, and without its runs.
 
     Raises
     ------
@@ -48,75 +53,144 @@ def write(papers: Sequence[Paper], tasks: Sequence[Task], scale: Scale, runs: Pa
     """
     kept = kept_in(to, scale)
     papers = with_items(papers, kept.items)
-    chapters = [chapter(paper, [task for task in tasks if task.paper.name == paper.name], scale, kept) for paper in papers]
+    chapters = [
+        chapter(paper, [task for task in tasks if task.paper.name == paper.name], scale, kept)
+        for paper in papers
+    ]
     asked = claims_page.asked_of(papers, runs, kept)
     made = _made()
     about = [f"Scale: {scale}", f"Made by: {command}", f"On {made}"]
     shown: dict[str, Any] = {"about": about, "style": (HERE / "page.css").read_text()}
-    _write_html(to / "page.html", shown | {"chapters": chapters, "verdicts": VERDICTS, "told": _told(chapters)})
+    _write_html(
+        to / "page.html",
+        shown | {"chapters": chapters, "verdicts": VERDICTS, "told": _told(chapters)},
+    )
     _write_html(to / "claims.html", shown | {"chapters": asked, "standings": claims_page.STANDINGS})
     write_atomically(to / "page.md", markdown(chapters, about).encode(), "--page")
     write_atomically(to / "claims.md", claims_page.markdown(asked, about).encode(), "--page")
-    write_atomically(to / CELLS, _table(chapters, scale, made).to_csv(index=False).encode(), "--page")
-    write_atomically(to / CLAIMS, claims_page.table(asked, scale, made).to_csv(index=False).encode(), "--page")
+    write_atomically(
+        to / CELLS, _table(chapters, scale, made).to_csv(index=False).encode(), "--page"
+    )
+    write_atomically(
+        to / CLAIMS, claims_page.table(asked, scale, made).to_csv(index=False).encode(), "--page"
+    )
     others = f"page.md, {CELLS}, claims.html, claims.md and {CLAIMS} beside it"
-    return "\n".join([*_summary(chapters), "", *claims_page.summary(asked), "", *_told(chapters), f"{to / 'page.html'}, {others}"])
+    return "\n".join(
+        [
+            *_summary(chapters),
+            "",
+            *claims_page.summary(asked),
+            "",
+            *_told(chapters),
+            f"{to / 'page.html'}, {others}",
+        ]
+    )
 
 
 def _write_html(path: Path, shown: dict[str, Any]) -> None:
-    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.globals.update(number=_number, found=_found, place=_place, settings=_settings, absent=_absent, share=_share)
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals.update(
+        number=_number, found=_found, place=_place, settings=_settings, absent=_absent, share=_share
+    )
     environment.globals.update(kept_from=told)
-    write_atomically(path, environment.get_template(f"{path.name}.j2").render(**shown).encode(), "--page")
+    write_atomically(
+        path, environment.get_template(f"{path.name}.j2").render(**shown).encode(), "--page"
+    )
 
 
 def markdown(chapters: Sequence[Chapter], about: Sequence[str]) -> str:
     """The page without its style."""
-    parts = ["# Every published number, and ours", "\n".join(f"{said}  " for said in about), "\n".join(_told(chapters))]
+    parts = [
+        "# Every published number, and ours",
+        "\n".join(f"{said}  " for said in about),
+        "\n".join(_told(chapters)),
+    ]
     parts += ["\n".join(_summary(chapters)), "What claims in words are worth: [claims](claims.md)."]
     for each in chapters:
         parts.append(f"## {each.paper.name}: {each.paper.title}")
         for item in each.items:
-            parts += [f"### {each.paper.name}, {item.called}", item.about if item.rows else "", told(item.kept)]
+            parts += [
+                f"### {each.paper.name}, {item.called}",
+                item.about if item.rows else "",
+                told(item.kept),
+            ]
             parts += ["\n".join(_lines(item)) if item.rows else "", _absent(item)]
-            parts += ["\n".join(f"{i}. {reason}" for reason, i in item.notes.items()), _settings(item)]
+            parts += [
+                "\n".join(f"{i}. {reason}" for reason, i in item.notes.items()),
+                _settings(item),
+            ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _lines(item: Item) -> list[str]:
     why = ["why"] if item.notes else []
-    lines = head(["row", "column", "verdict", *why, "published", "ours", "difference", "±", *item.variants])
+    lines = head(
+        ["row", "column", "verdict", *why, "published", "ours", "difference", "±", *item.variants]
+    )
     for cell, reason in item.rows:
         note = [item.notes.get(reason, "")] if why else []
-        cells = [*_place(cell), cell.verdict, *note, _number(cell.published["value"], cell.digits), _found(cell.ours, cell.digits)]
+        cells = [
+            *_place(cell),
+            cell.verdict,
+            *note,
+            _number(cell.published["value"], cell.digits),
+            _found(cell.ours, cell.digits),
+        ]
         cells += [_number(cell.difference, cell.digits), _number(cell.tolerance, cell.digits)]
-        lines.append(line([*cells, *(_found(cell.variants.get(title), cell.digits) for title in item.variants)]))
+        lines.append(
+            line(
+                [
+                    *cells,
+                    *(_found(cell.variants.get(title), cell.digits) for title in item.variants),
+                ]
+            )
+        )
     return lines
 
 
 def _absent(item: Item) -> str:
-    """What is published in an item of which nothing can be run, but for what has a line, a sentence; or empty."""
-    told = [f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}" for cell in item.untold]
+    """What is published in an item of which nothing can be run, but for what has a line, a
+    sentence; or empty.
+    """
+    told = [
+        f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}"
+        for cell in item.untold
+    ]
     also = " also" if item.rows else ""
     return f"Nothing of it can be run here. Published{also}: {'; '.join(told)}." if told else ""
 
 
 def _settings(item: Item) -> str:
     """How it was done in the paper, a sentence; empty where nothing is said."""
-    told = [f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}" for cell in item.settings]
+    told = [
+        f"{' '.join(filter(None, _place(cell)))} {_number(cell.published['value'], cell.digits)}"
+        for cell in item.settings
+    ]
     return f"Settings of the paper: {'; '.join(told)}." if told else ""
 
 
 def _place(cell: Cell) -> tuple[str, str]:
     """Row and column as the paper has them, else what the number is of."""
-    row, column, dataset, method = (_text(cell.published.get(name)) for name in ("row", "column", "dataset", "method"))
+    row, column, dataset, method = (
+        _text(cell.published.get(name)) for name in ("row", "column", "dataset", "method")
+    )
     also = (f"{name} {_text(value)}" for name, value in cell.also.items())
-    return row or ", ".join(filter(None, [dataset, method])), column or ", ".join([str(cell.published["metric"]), *also])
+    return row or ", ".join(filter(None, [dataset, method])), column or ", ".join(
+        [str(cell.published["metric"]), *also]
+    )
 
 
 def _text(value: object) -> str:
     """As it is read; empty where a cell of the file is."""
-    return "" if value is None or value != value else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        ""
+        if value is None or value != value
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def _found(found: Found | None, digits: int) -> str:
@@ -140,7 +214,10 @@ def _summary(chapters: Sequence[Chapter]) -> list[str]:
     if len(chapters) > 1:
         rows["all"] = count(cell for each in chapters for cell in each.cells)
     lines = head(["paper", "cells", *VERDICTS, CAPTION])
-    return lines + [line([name, f"{of.cells:,}", *(f"{of.of.get(v, 0):,}" for v in VERDICTS), _share(of)]) for name, of in rows.items()]
+    return lines + [
+        line([name, f"{of.cells:,}", *(f"{of.of.get(v, 0):,}" for v in VERDICTS), _share(of)])
+        for name, of in rows.items()
+    ]
 
 
 def _told(chapters: Sequence[Chapter]) -> list[str]:
@@ -149,16 +226,36 @@ def _told(chapters: Sequence[Chapter]) -> list[str]:
     if not whole.asked:
         return ["Nothing of it can be run here."]
     of = f"{whole.reached:,} of the {whole.asked:,} published numbers that can be run here"
-    told = [f"{of} match or are bettered ({_share(whole)}); {whole.cells - whole.asked:,} more cannot be, or are settings."]
-    low = [f"{each.paper.name} has {_share(each.count)}" for each in chapters if each.count.share < LEAST]
-    short = [f"all together {_share(whole)} where {100 * GOAL:.0f} % were to be reached"] if whole.share < GOAL else []
-    short += [f"{', '.join(low)} where no paper was to have less than {100 * LEAST:.0f} %"] if low else []
-    reached = f"That is at least {100 * GOAL:.0f} % of all, and {100 * LEAST:.0f} % of each paper, as was aimed at."
+    told = [
+        f"{of} match or are bettered ({_share(whole)}); {whole.cells - whole.asked:,} more cannot"
+        " be, or are settings."
+    ]
+    low = [
+        f"{each.paper.name} has {_share(each.count)}"
+        for each in chapters
+        if each.count.share < LEAST
+    ]
+    short = (
+        [f"all together {_share(whole)} where {100 * GOAL:.0f} % were to be reached"]
+        if whole.share < GOAL
+        else []
+    )
+    short += (
+        [f"{', '.join(low)} where no paper was to have less than {100 * LEAST:.0f} %"]
+        if low
+        else []
+    )
+    reached = (
+        f"That is at least {100 * GOAL:.0f} % of all, and {100 * LEAST:.0f} % of each paper, as was"
+        " aimed at."
+    )
     return [*told, f"Below what was aimed at: {'; '.join(short)}." if short else reached]
 
 
 def _table(chapters: Sequence[Chapter], scale: Scale, made: str) -> pd.DataFrame:
-    """A row for each published number, with the verdict on ours, and one for each variant of ours."""
+    """A row for each published number, with the verdict on ours, and one for each variant of
+    ours.
+    """
     nothing = Found(float("nan"), float("nan"), 0)
     rows = []
     for each in chapters:
@@ -166,13 +263,24 @@ def _table(chapters: Sequence[Chapter], scale: Scale, made: str) -> pd.DataFrame
             shared = {"paper": each.paper.name, **cell.published}
             judged = {"tolerance": cell.tolerance, "verdict": cell.verdict}
             rows.append(shared | {"variant": ""} | _ours(cell.ours or nothing, made) | judged)
-            rows += [shared | {"variant": title} | _ours(found, made) for title, found in cell.variants.items()]
-    frame, last = pd.DataFrame(rows).assign(scale=scale), ["variant", "ours", "sd", "n", "tolerance", "verdict", "scale", "made"]
+            rows += [
+                shared | {"variant": title} | _ours(found, made)
+                for title, found in cell.variants.items()
+            ]
+    frame, last = (
+        pd.DataFrame(rows).assign(scale=scale),
+        ["variant", "ours", "sd", "n", "tolerance", "verdict", "scale", "made"],
+    )
     return frame[[*frame.columns.difference(last, sort=False), *last]]
 
 
 def _ours(found: Found, made: str) -> dict[str, Any]:
-    return {"ours": found.mean, "sd": found.sd, "n": found.n, "made": (found.made or made) if found.n else ""}
+    return {
+        "ours": found.mean,
+        "sd": found.sd,
+        "n": found.n,
+        "made": (found.made or made) if found.n else "",
+    }
 
 
 def _made() -> str:
@@ -180,5 +288,9 @@ def _made() -> str:
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     made = git()
-    code = f"commit {made['commit'][:12]}{', with changes' if made['dirty'] else ''}" if made else "an installed package"
+    code = (
+        f"commit {made['commit'][:12]}{', with changes' if made['dirty'] else ''}"
+        if made
+        else "an installed package"
+    )
     return f"{now}, {machine}, {code}"

@@ -1,4 +1,6 @@
-"""The papers whose numbers can be made again, and the words that choose among their tables and figures."""
+"""The papers whose numbers can be made again, and the words that choose among their tables and
+figures.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ NAMES = ("p1", "p2", "p3", "p4", "p5")
 
 
 def chosen(words: Sequence[str]) -> list[Paper]:
-    """Papers and items that words name: "p5", "p5 'Table 1' 'Table 2'"; all papers where there is none.
+    """Papers and items that words name: "p5", "p5 'Table 1' 'Table 2'"; all papers where there is
+    none.
 
     Raises
     ------
@@ -27,10 +30,16 @@ def chosen(words: Sequence[str]) -> list[Paper]:
         if word in NAMES:
             found.setdefault(word, [])
         elif not found:
-            raise UsageError(f"'{word}' is no paper" + did_you_mean(word, NAMES, "; there are " + ", ".join(NAMES)))
+            raise UsageError(
+                f"'{word}' is no paper"
+                + did_you_mean(word, NAMES, "; there are " + ", ".join(NAMES))
+            )
         else:
             found[list(found)[-1]].append(word)
-    return [_with_items(paper(name), items) for name, items in (found or {name: [] for name in NAMES}).items()]
+    return [
+        _with_items(paper(name), items)
+        for name, items in (found or {name: [] for name in NAMES}).items()
+    ]
 
 
 def paper(name: str) -> Paper:
@@ -39,15 +48,24 @@ def paper(name: str) -> Paper:
 
 
 def with_items(papers: Sequence[Paper], items: Mapping[str, Sequence[str]]) -> list[Paper]:
-    """Papers that were chosen, and more tables and figures of them and of others, by their names; in the order of :data:`NAMES`."""
+    """Papers that were chosen, and more tables and figures of them and of others, by their names;
+    in the order of :data:`NAMES`.
+    """
     asked = {paper.name: paper for paper in papers}
     found = []
-    for name in dict.fromkeys([*(name for name in NAMES if name in asked or name in items), *asked]):
+    for name in dict.fromkeys(
+        [*(name for name in NAMES if name in asked or name in items), *asked]
+    ):
         of, more = asked.get(name), items.get(name, ())
         if of is not None and (of.items is None or not more):
             found.append(of)
         else:
-            found.append(replace(paper(name), items=tuple(dict.fromkeys([*(of.items or () if of else ()), *more]))))
+            found.append(
+                replace(
+                    paper(name),
+                    items=tuple(dict.fromkeys([*(of.items or () if of else ()), *more])),
+                )
+            )
     return found
 
 
@@ -62,14 +80,20 @@ def _with_items(of: Paper, items: Sequence[str]) -> Paper:
         return of
     known = items_of(of)
     wanted = [_item(word, known, of.name) for word in items]
-    return replace(of, studies=[study for study in of.studies if set(study.items) & set(wanted)], items=tuple(wanted))
+    return replace(
+        of,
+        studies=[study for study in of.studies if set(study.items) & set(wanted)],
+        items=tuple(wanted),
+    )
 
 
 def _item(word: str, known: Sequence[str], name: str) -> str:
     """As the paper calls it; "table1" is Table 1."""
     same = [item for item in known if _plain(item) == _plain(word)]
     if not same:
-        raise UsageError(f"{name} has no '{word}'" + did_you_mean(word, known, "; it has " + ", ".join(known)))
+        raise UsageError(
+            f"{name} has no '{word}'" + did_you_mean(word, known, "; it has " + ", ".join(known))
+        )
     return same[0]
 
 

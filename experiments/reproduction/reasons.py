@@ -1,4 +1,6 @@
-"""Why a number of ours is not the published one, and what shows it; or what is missing to have one: ``reasons.csv`` of a paper."""
+"""Why a number of ours is not the published one, and what shows it; or what is missing to have one:
+``reasons.csv`` of a paper.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ class Reason:
 
     Attributes
     ----------
-    kind : "missing", what is to be fetched before it can be run; "differs", why it does; "not run", why not at this scale.
+    kind : "missing", what is to be fetched before it can be run; "differs", why it does; "not run",
+    why not at this scale.
     reason, shown_by : a sentence, and the run or the section that shows it.
-    of : columns of ``published.csv`` and what they must have; those that are empty may have anything.
+    of : columns of ``published.csv`` and what they must have; those that are empty may have
+        anything.
     """
 
     kind: str
@@ -47,9 +51,14 @@ def reasons_of(folder: Path) -> list[Reason]:
         return []
     lines = pd.read_csv(path, dtype=str, keep_default_na=False)
     if missing := [name for name in COLUMNS if name not in lines]:
-        raise ValueError(f"{path} must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(missing)}")
+        raise ValueError(
+            f"{path} must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(missing)}"
+        )
     if (wrong := ~lines.kind.isin(KINDS) | (lines.reason == "")).any():
-        raise ValueError(f"{path}: line {int(wrong.argmax()) + 2} must be of kind {' or '.join(KINDS)} and have a reason")
+        raise ValueError(
+            f"{path}: line {int(wrong.argmax()) + 2} must be of kind {' or '.join(KINDS)} and have"
+            " a reason"
+        )
     return list(_reasons(lines))
 
 

@@ -13,7 +13,15 @@ from experiments.common.published import ABOUT
 from experiments.reproduction.declared import Better, Joined, Paper
 
 Verdict = Literal[
-    "match", "better", "differs, same ranking", "differs", "one run", "not run", "not runnable here", "lost in the text", "a setting"
+    "match",
+    "better",
+    "differs, same ranking",
+    "differs",
+    "one run",
+    "not run",
+    "not runnable here",
+    "lost in the text",
+    "a setting",
 ]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 REACHED = ("match", "better")
@@ -45,7 +53,11 @@ class Found:
     def of(cls, values: Sequence[float], joined: Joined = "mean") -> Found:
         """Of one value for each seed; the deviation of one is NaN."""
         middle = np.median if joined == "median" else np.mean
-        return cls(float(middle(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"), len(values))
+        return cls(
+            float(middle(values)),
+            float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"),
+            len(values),
+        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +86,9 @@ class Cell:
     @property
     def difference(self) -> float:
         """Ours less the published one."""
-        return float("nan") if self.ours is None else self.ours.mean - float(self.published["value"])
+        return (
+            float("nan") if self.ours is None else self.ours.mean - float(self.published["value"])
+        )
 
 
 def cells_of(
@@ -89,10 +103,13 @@ def cells_of(
     Parameters
     ----------
     paper : whose numbers they are.
-    published : rows of its ``published.csv``. In one item a metric is printed to equally many decimals, however few some cells need.
-    measured : what runs found, of all its studies; see :class:`~experiments.reproduction.declared.Study`.
+    published : rows of its ``published.csv``. In one item a metric is printed to equally many
+    decimals, however few some cells need.
+    measured : what runs found, of all its studies; see
+    :class:`~experiments.reproduction.declared.Study`.
     missing : label of a row → what would have to be fetched to run it.
-    kept : label of a row → variant → what earlier runs found, which stands where ``measured`` has nothing.
+    kept : label of a row → variant → what earlier runs found, which stands where ``measured`` has
+        nothing.
 
     Raises
     ------
@@ -100,18 +117,34 @@ def cells_of(
         A measured number has a key that no published number has: a name is spelt in two ways.
     """
     keys = [name for name in published if name not in ABOUT | paper.about]
-    joined: dict[str, Joined] = {item: study.joined for study in paper.studies for item in study.items}
-    of = {key: dict(_by_variant(rows, joined.get(str(rows["item"].iloc[0]), "mean"))) for key, rows in _grouped(measured, keys).items()}
+    joined: dict[str, Joined] = {
+        item: study.joined for study in paper.studies for item in study.items
+    }
+    of = {
+        key: dict(_by_variant(rows, joined.get(str(rows["item"].iloc[0]), "mean")))
+        for key, rows in _grouped(measured, keys).items()
+    }
     known = {_key(row, keys) for _, row in published.iterrows()}
     if strange := [key for key, variants in of.items() if key not in known and "" in variants]:
-        raise ValueError(f"{paper.name}/published.csv has no number of {dict(zip(keys, strange[0], strict=True))} ({len(strange)} such)")
-    digits = published.groupby([published.item, published.metric.fillna("")]).decimals.transform("max")
+        raise ValueError(
+            f"{paper.name}/published.csv has no number of"
+            f" {dict(zip(keys, strange[0], strict=True))} ({len(strange)} such)"
+        )
+    digits = published.groupby([published.item, published.metric.fillna("")]).decimals.transform(
+        "max"
+    )
     found = []
     for label, row in published.iterrows():
         variants = {**(kept or {}).get(label, {}), **of.get(_key(row, keys), {})}  # type: ignore[call-overload]
         said, ours = dict(row), variants.pop("", None)
         study = paper.study_of(str(row["item"]))
-        verdict, tolerance = _judged(said, ours, int(digits[label]), paper.better.get(str(row["metric"])), study.repeats if study else 1)
+        verdict, tolerance = _judged(
+            said,
+            ours,
+            int(digits[label]),
+            paper.better.get(str(row["metric"])),
+            study.repeats if study else 1,
+        )
         if verdict == "not run" and label in (missing or {}):
             verdict = "not runnable here"
         also = {name: row[name] for name in keys if name not in _USUAL and not pd.isna(row[name])}
@@ -122,15 +155,24 @@ def cells_of(
 def tolerance_of(ours: Found, spread: float, spread_is: str, repeats: int) -> float:
     """2 √(se² + se'²): se of our mean, se' of the published one.
 
-    A published deviation is that of one repetition, and its mean is over ``repeats`` of them; where none is published, ours takes its
-    place, and where we have one run, the published one takes that of ours.
+    A published deviation is that of one repetition, and its mean is over ``repeats`` of them; where
+    none is published, ours takes its place, and where we have one run, the published one takes that
+    of ours.
     """
     own = ours.sd if np.isfinite(ours.sd) else spread * np.sqrt(repeats if spread_is == "se" else 1)
-    theirs = spread if spread_is == "se" else (spread if np.isfinite(spread) else ours.sd) / np.sqrt(repeats)
-    return float(STANDARD_ERRORS * np.sqrt(np.nan_to_num(own) ** 2 / ours.n + np.nan_to_num(theirs) ** 2))
+    theirs = (
+        spread
+        if spread_is == "se"
+        else (spread if np.isfinite(spread) else ours.sd) / np.sqrt(repeats)
+    )
+    return float(
+        STANDARD_ERRORS * np.sqrt(np.nan_to_num(own) ** 2 / ours.n + np.nan_to_num(theirs) ** 2)
+    )
 
 
-def _judged(said: Mapping[str, Any], ours: Found | None, digits: int, better: Better | None, repeats: int) -> tuple[Verdict, float]:
+def _judged(
+    said: Mapping[str, Any], ours: Found | None, digits: int, better: Better | None, repeats: int
+) -> tuple[Verdict, float]:
     value = float(said["value"])
     if said.get("kind") == SETTING:
         return "a setting", float("nan")
@@ -139,13 +181,20 @@ def _judged(said: Mapping[str, Any], ours: Found | None, digits: int, better: Be
     if ours is None:
         return "not run", float("nan")
     spread_is = said.get("spread_is")
-    tolerance = tolerance_of(ours, float(said.get("spread", np.nan)), spread_is if isinstance(spread_is, str) else "", repeats)
+    tolerance = tolerance_of(
+        ours,
+        float(said.get("spread", np.nan)),
+        spread_is if isinstance(spread_is, str) else "",
+        repeats,
+    )
     rounded = round(ours.mean, digits)
     if rounded != value and ours.n == 1 and np.isnan(float(said.get("spread", np.nan))):
         return "one run", float("nan")  # of which nobody knows how far another one would be
     if abs(rounded - value) <= tolerance + 1e-12 * abs(value):
         return "match", tolerance
-    return ("better" if better is not None and _is_better(rounded, value, better, said) else "differs"), tolerance
+    return (
+        "better" if better is not None and _is_better(rounded, value, better, said) else "differs"
+    ), tolerance
 
 
 def _is_better(ours: float, theirs: float, better: Better, said: Mapping[str, Any]) -> bool:
@@ -158,7 +207,9 @@ def _is_better(ours: float, theirs: float, better: Better, said: Mapping[str, An
 
 
 def _ranked(cells: list[Cell], keys: Sequence[str]) -> list[Cell]:
-    """Where a method differs, and has the same rank among the methods of its column here as it has there."""
+    """Where a method differs, and has the same rank among the methods of its column here as it has
+    there.
+    """
     columns: dict[tuple[str, ...], list[Cell]] = {}
     others = [name for name in keys if name != "method"]
     for cell in cells:
@@ -166,9 +217,23 @@ def _ranked(cells: list[Cell], keys: Sequence[str]) -> list[Cell]:
             columns.setdefault(_key(cell.published, others), []).append(cell)
     same = set()
     for column in columns.values():
-        theirs, ours = ([float(of(cell)) for cell in column] for of in (lambda c: c.published["value"], lambda c: c.ours.mean))
-        same |= {id(c) for c, a, b in zip(column, _ranks(theirs), _ranks(ours), strict=True) if len(column) > 1 and a == b}
-    return [replace(c, verdict="differs, same ranking") if c.verdict == "differs" and id(c) in same else c for c in cells]
+        theirs, ours = (
+            [float(of(cell)) for cell in column]
+            for of in (lambda c: c.published["value"], lambda c: c.ours.mean)
+        )
+        same |= {
+            id(c)
+            for c, a, b in zip(column, _ranks(theirs), _ranks(ours), strict=True)
+            if len(column) > 1 and a == b
+        }
+    return [
+        (
+            replace(c, verdict="differs, same ranking")
+            if c.verdict == "differs" and id(c) in same
+            else c
+        )
+        for c in cells
+    ]
 
 
 def _ranks(values: Sequence[float]) -> list[int]:

@@ -1,4 +1,6 @@
-"""What is to be run for the numbers of papers at one scale, how long it may take, and running it."""
+"""What is to be run for the numbers of papers at one scale, how long it may take, and running
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _NAMED = 2
 
 @dataclass(frozen=True)
 class Task:
-    """A study at one scale, words of ``kdg run`` that say how its runs are launched, and the folder of all runs."""
+    """A study at one scale, words of ``kdg run`` that say how its runs are launched, and the folder
+    of all runs.
+    """
 
     paper: Paper
     study: Study
@@ -33,8 +37,13 @@ class Task:
 
     @cached_property
     def sweeps(self) -> list[Plan]:
-        """Of its runs; composing them takes seconds, and what has been composed before is not composed again."""
-        sweeps = [plan([*words, f"out={self.out}", *self.launching], multirun=True) for words in self.size.runs]
+        """Of its runs; composing them takes seconds, and what has been composed before is not
+        composed again.
+        """
+        sweeps = [
+            plan([*words, f"out={self.out}", *self.launching], multirun=True)
+            for words in self.size.runs
+        ]
         return [sweep.knowing(Index.of(sweep).known()) for sweep in sweeps]
 
     @property
@@ -44,7 +53,11 @@ class Task:
 
     def n_done(self) -> int:
         """Those that have a record."""
-        done = sum(RunDir(job.run_dir).ended.record is not None for sweep in self.sweeps for job in sweep.jobs)
+        done = sum(
+            RunDir(job.run_dir).ended.record is not None
+            for sweep in self.sweeps
+            for job in sweep.jobs
+        )
         return done + sum(self.file_of(name).exists() for name in self.size.computed)
 
     def file_of(self, name: str) -> Path:
@@ -58,7 +71,9 @@ class Task:
 
     def measured(self) -> pd.DataFrame:
         """What its runs found, and what was computed."""
-        frames = [pd.read_csv(file) for file in map(self.file_of, self.size.computed) if file.exists()]
+        frames = [
+            pd.read_csv(file) for file in map(self.file_of, self.size.computed) if file.exists()
+        ]
         if self.study.measured is not None and self.out.is_dir():
             frames.append(self.study.measured(self.out))
         frames = [frame for frame in frames if len(frame)]
@@ -72,7 +87,9 @@ class Task:
         return f"{self.paper.name} {', '.join(items[:_NAMED] if more else items)}{more}"
 
 
-def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path, launching: Sequence[str] = ()) -> Iterator[Task]:
+def tasks_of(
+    papers: Iterable[Paper], scale: Scale, out: Path, launching: Sequence[str] = ()
+) -> Iterator[Task]:
     """Every study that is done at this scale.
 
     Parameters
@@ -89,20 +106,47 @@ def tasks_of(papers: Iterable[Paper], scale: Scale, out: Path, launching: Sequen
 
 
 def estimate(tasks: Sequence[Task]) -> str:
-    """A line for each task: how many runs it has, how many are done, how long the others may take; and one for all."""
+    """A line for each task: how many runs it has, how many are done, how long the others may take;
+    and one for all.
+    """
     rows = [["", "runs", "done", "about"]]
     left, unknown = 0.0, 0
     for task in tasks:
         n, done = task.n_runs, task.n_done()
-        minutes = None if task.size.minutes is None else task.size.minutes * (1 - done / n if n else 0)
+        minutes = (
+            None if task.size.minutes is None else task.size.minutes * (1 - done / n if n else 0)
+        )
         left, unknown = left + (minutes or 0), unknown + (minutes is None and done < n)
-        rows.append([task.called, f"{n:,}", f"{done:,}", "" if done == n else "unknown" if minutes is None else _words(minutes)])
+        rows.append(
+            [
+                task.called,
+                f"{n:,}",
+                f"{done:,}",
+                "" if done == n else "unknown" if minutes is None else _words(minutes),
+            ]
+        )
     widths = [max(len(row[k]) for row in rows) for k in range(4)]
-    lines = ["  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]) for row in rows]
+    lines = [
+        "  ".join(
+            [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)),
+            ]
+        )
+        for row in rows
+    ]
     more = f", and {unknown} of which nothing is known" if unknown else ""
     last = f"about {_words(left)} on two cores{more}" if left or unknown else "all of it is done"
     return "\n".join([*(line.rstrip() for line in lines), "", last])
 
 
 def _words(minutes: float) -> str:
-    return "a minute" if minutes < 1.5 else str(timedelta(minutes=round(minutes)))[:-3] + " h" if minutes >= 90 else f"{minutes:.0f} min"
+    return (
+        "a minute"
+        if minutes < 1.5
+        else (
+            str(timedelta(minutes=round(minutes)))[:-3] + " h"
+            if minutes >= 90
+            else f"{minutes:.0f} min"
+        )
+    )

@@ -1,4 +1,6 @@
-"""Mean ranks of many methods, a line each, and which of them a test does not tell apart: Demšar's diagram for more than he drew."""
+"""Mean ranks of many methods, a line each, and which of them a test does not tell apart: Demšar's
+diagram for more than he drew.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, ID_SHADE, LABEL_SIZE, NOTE_SIZE, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import (
+    BLACK,
+    BLUE,
+    FULL_WIDTH,
+    GREY,
+    ID_SHADE,
+    LABEL_SIZE,
+    NOTE_SIZE,
+    add_axes,
+    fitted,
+    new_figure,
+    styled,
+)
 from kdgraph.results.comparison.ranks import Ranks
 
 PARENT = " (parent)"
@@ -17,7 +31,8 @@ _NAMES, _BAR, _GAP, _LINE, _HEAD, _FOOT, _NOTE = 1.5, 0.055, 0.1, 0.148, 0.3, 0.
 
 
 def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
-    """Draw panels side by side: methods from best to worst, each at its mean rank, and a bar beside those that are not told apart.
+    """Draw panels side by side: methods from best to worst, each at its mean rank, and a bar beside
+    those that are not told apart.
 
     Parameters
     ----------
@@ -26,12 +41,13 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
     Returns
     -------
     Figure
-        As wide as the page. Shaded: not farther from the best than the critical difference; these methods are filled and blue, parents
-        hollow.
+        As wide as the page. Shaded: not farther from the best than the critical difference; these
+        methods are filled and blue, parents hollow.
 
     References
     ----------
-    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, Section 3.2.2.
+    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, Section
+    3.2.2.
     """
     most = max(len(ranks.mean) for ranks in panels.values())
     with styled():
@@ -41,12 +57,28 @@ def rank_lines(panels: Mapping[str, Ranks]) -> Figure:
             margin = _NAMES + _BAR * (len(ranks.groups) + 1)
             height = _LINE * len(ranks.mean)
             bottom = _NOTE + _FOOT + _LINE * most - height
-            axes = add_axes(figure, i * each + margin, bottom, each - margin - _GAP, height, label=title)
+            axes = add_axes(
+                figure, i * each + margin, bottom, each - margin - _GAP, height, label=title
+            )
             _draw(axes, ranks, each - margin - _GAP)
             axes.set_title(f"{title}, {ranks.n} data sets", fontsize=LABEL_SIZE + 1, loc="left")
-            axes.set_xlabel(f"mean rank; critical difference {ranks.critical_difference:.1f}", fontsize=NOTE_SIZE)
-        note = "bars: methods that Nemenyi's test does not tell apart; shaded: those not told apart from the best; hollow: parents"
-        figure.text(0.5, 0.5 * _NOTE / figure.get_figheight(), note, fontsize=NOTE_SIZE, color=GREY, ha="center", va="center")
+            axes.set_xlabel(
+                f"mean rank; critical difference {ranks.critical_difference:.1f}",
+                fontsize=NOTE_SIZE,
+            )
+        note = (
+            "bars: methods that Nemenyi's test does not tell apart; shaded: those not told apart"
+            " from the best; hollow: parents"
+        )
+        figure.text(
+            0.5,
+            0.5 * _NOTE / figure.get_figheight(),
+            note,
+            fontsize=NOTE_SIZE,
+            color=GREY,
+            ha="center",
+            va="center",
+        )
     return figure
 
 
@@ -57,21 +89,54 @@ def _draw(axes: Axes, ranks: Ranks, width: float) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10], prune=None))
     axes.spines["left"].set_visible(False)
     first = ranks.mean[names[0]]
-    axes.axvspan(first, min(first + ranks.critical_difference, k + 0.3), color=ID_SHADE, zorder=0, gid="shade")
+    axes.axvspan(
+        first,
+        min(first + ranks.critical_difference, k + 0.3),
+        color=ID_SHADE,
+        zorder=0,
+        gid="shade",
+    )
     unit = (k + 0.6) / width * _BAR  # a bar's place in ranks
     for i, name in enumerate(names):
         color = BLUE if name in best else BLACK
         is_parent = name.endswith(PARENT)
         axes.plot((0.7, ranks.mean[name]), (i, i), color=GREY, linewidth=0.4, zorder=1)
         face = "white" if is_parent else color
-        axes.plot(ranks.mean[name], i, marker="o", markersize=3.6, color=color, markerfacecolor=face, zorder=3, gid=f"rank {name}")
+        axes.plot(
+            ranks.mean[name],
+            i,
+            marker="o",
+            markersize=3.6,
+            color=color,
+            markerfacecolor=face,
+            zorder=3,
+            gid=f"rank {name}",
+        )
         text = fitted(_figure_of(axes), name, LABEL_SIZE, _NAMES - 0.05)
-        axes.text(0.7 - unit * (len(ranks.groups) + 1), i, text, fontsize=LABEL_SIZE, ha="right", va="center", color=color)
+        axes.text(
+            0.7 - unit * (len(ranks.groups) + 1),
+            i,
+            text,
+            fontsize=LABEL_SIZE,
+            ha="right",
+            va="center",
+            color=color,
+        )
     for j, group in enumerate(ranks.groups):
         ends = _ends(names, group)
         x = 0.7 - unit * (len(ranks.groups) - j)
-        style: dict[str, Any] = {"color": BLUE if j == 0 else BLACK, "linewidth": 1.6, "solid_capstyle": "butt"}
-        axes.plot((x, x), (ends[0] - 0.4, ends[1] + 0.4), clip_on=False, gid=f"not told apart {j}", **style)
+        style: dict[str, Any] = {
+            "color": BLUE if j == 0 else BLACK,
+            "linewidth": 1.6,
+            "solid_capstyle": "butt",
+        }
+        axes.plot(
+            (x, x),
+            (ends[0] - 0.4, ends[1] + 0.4),
+            clip_on=False,
+            gid=f"not told apart {j}",
+            **style,
+        )
 
 
 def _ends(names: Sequence[str], group: Sequence[str]) -> tuple[int, int]:

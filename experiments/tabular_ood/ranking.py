@@ -1,8 +1,9 @@
-"""Rank the methods of the benchmark of out-of-distribution detection on tables, in and out of distribution, with tests.
+"""Rank the methods of the benchmark of out-of-distribution detection on tables, in and out of
+distribution, with tests.
 
-``kdg run experiment=bench/tabular_ood`` prints this at its end; ``python -m experiments.tabular_ood.ranking outputs
-[bench/tabular_ood_openml]`` prints it again and, with a file's name as the third word (without an ending: SVG and PNG), draws the critical
-differences.
+``kdg run experiment=bench/tabular_ood`` prints this at its end; ``python -m
+experiments.tabular_ood.ranking outputs [bench/tabular_ood_openml]`` prints it again and, with a
+file's name as the third word (without an ending: SVG and PNG), draws the critical differences.
 """
 
 from __future__ import annotations
@@ -30,7 +31,15 @@ OURS = ("leaf_box", "density", "kdf", "kdf_whitened", "gated_whitened", "gated_l
 """Scores of rows by trees or their density."""
 PEERS = ("knn", "lof", "mahalanobis")
 """What a score of rows is held against."""
-GATES = ("gated_isotonic", "gated_whitened", "gated_linear_pool", "gated_cautious", "gated_acet_quick", "kdf", "kdf_whitened")
+GATES = (
+    "gated_isotonic",
+    "gated_whitened",
+    "gated_linear_pool",
+    "gated_cautious",
+    "gated_acet_quick",
+    "kdf",
+    "kdf_whitened",
+)
 """Probabilities that give way to the prior."""
 COST = 0.003
 """ECE that a gate may cost, against isotonic regression."""
@@ -38,16 +47,26 @@ ROWS = "rows"
 
 
 def beside(records: Sequence[Record]) -> str:
-    """Tables in markdown: methods by rank; AUROC by set; which claims hold; and where a method has no number, why."""
+    """Tables in markdown: methods by rank; AUROC by set; which claims hold; and where a method has
+    no number, why.
+    """
     each = study([Found(Path(), record) for record in records])
     together = pooled(each)
     shown = {name: _compared(together, name) for name in ("error", "ece", "auroc", "fpr95", "oce")}
-    parts = [_ranked(shown), _by_set(each), "\n".join(_test(shown["auroc"])), verdicts(_claims(shown)), _absent(each)]
+    parts = [
+        _ranked(shown),
+        _by_set(each),
+        "\n".join(_test(shown["auroc"])),
+        verdicts(_claims(shown)),
+        _absent(each),
+    ]
     return "\n\n".join(parts)
 
 
 def draw(records: Sequence[Record], file: Path) -> list[Path]:
-    """Critical differences of :func:`ranks_of` as a picture; a name without an ending gets SVG and PNG."""
+    """Critical differences of :func:`ranks_of` as a picture; a name without an ending gets SVG and
+    PNG.
+    """
     formats = [file.suffix.removeprefix(".")] if file.suffix else ["svg", "png"]
     return save(rank_lines(ranks_of(records)), file.with_suffix(""), formats)
 
@@ -55,14 +74,23 @@ def draw(records: Sequence[Record], file: Path) -> list[Path]:
 def ranks_of(records: Sequence[Record]) -> dict[str, Ranks]:
     """By AUROC and by OCE, means over the sets of each run, over the tables."""
     together = pooled(study([Found(Path(), record) for record in records]))
-    shown = {"AUROC": _compared(together, "auroc").ranks, "OCE": _of_their_own(_compared(together, "oce"), together)}
+    shown = {
+        "AUROC": _compared(together, "auroc").ranks,
+        "OCE": _of_their_own(_compared(together, "oce"), together),
+    }
     return {title: ranks for title, ranks in shown.items() if ranks}
 
 
 def _of_their_own(found: Compared, together: Study) -> Ranks | None:
-    """Ranks of parents, and of methods that say other probabilities than theirs: who only scores rows is its parent again."""
+    """Ranks of parents, and of methods that say other probabilities than theirs: who only scores
+    rows is its parent again.
+    """
     mean = found.mean
-    parents = {name: parent for name, parent in together.parent_of.items() if parent != name and {name, parent} <= set(mean)}
+    parents = {
+        name: parent
+        for name, parent in together.parent_of.items()
+        if parent != name and {name, parent} <= set(mean)
+    }
     same = [name for name, parent in parents.items() if mean[name].equals(mean[parent])]
     kept = mean.drop(columns=same).dropna(axis="columns")
     return rank(kept, scale=1.0) if len(kept) > 1 and len(kept.columns) > 2 else None
@@ -70,7 +98,9 @@ def _of_their_own(found: Compared, together: Study) -> Ranks | None:
 
 def _compared(together: Study, metric: str) -> Compared:
     """Of the measure of that name that is of rows: sets of them are another task."""
-    return compared(together, next(m for m in together.measures if m.metric == metric and m.n_of == ROWS))
+    return compared(
+        together, next(m for m in together.measures if m.metric == metric and m.n_of == ROWS)
+    )
 
 
 def _ranked(shown: Mapping[str, Compared]) -> str:
@@ -83,7 +113,9 @@ def _ranked(shown: Mapping[str, Compared]) -> str:
     lines = head(["method", "mean rank", "AUROC", "FPR95", "OCE", "error", "ECE"])
     for name in names:
         rank = f"{ranks.mean[name]:.1f}" if ranks and name in ranks.mean else "–"
-        cells = [number(mean[key].get(name, np.nan)) for key in ("auroc", "fpr95", "oce", "error", "ece")]
+        cells = [
+            number(mean[key].get(name, np.nan)) for key in ("auroc", "fpr95", "oce", "error", "ece")
+        ]
         lines.append(line([f"**{name}**" if name in best else name, rank, *cells]))
     return "\n".join(lines)
 
@@ -94,21 +126,34 @@ def _test(auroc: Compared) -> list[str]:
         return ["Fewer than three methods or two tables: nothing is ranked."]
     first, second = ranks.degrees
     return [
-        "Means over tables of means over seeds; AUROC, FPR95 (test rows positive) and OCE are means over the sets of a run."
-        " Ranks are by AUROC.",
-        f"Friedman over {ranks.n} tables: F({first}, {second}) = {ranks.f:.1f}, p = {ranks.p:.2g}; critical difference of mean ranks"
-        f" {ranks.critical_difference:.1f} (Nemenyi, .05). Bold: not told apart from the best: {', '.join(ranks.best)}.",
+        (
+            "Means over tables of means over seeds; AUROC, FPR95 (test rows positive) and OCE are"
+            " means over the sets of a run. Ranks are by AUROC."
+        ),
+        (
+            f"Friedman over {ranks.n} tables: F({first}, {second}) = {ranks.f:.1f}, p ="
+            f" {ranks.p:.2g}; critical difference of mean ranks {ranks.critical_difference:.1f}"
+            f" (Nemenyi, .05). Bold: not told apart from the best: {', '.join(ranks.best)}."
+        ),
     ]
 
 
 def _by_set(each: Study) -> str:
-    """AUROC on each set, means over tables; sets of one name that are drawn otherwise on some tables are one column."""
+    """AUROC on each set, means over tables; sets of one name that are drawn otherwise on some
+    tables are one column.
+    """
     columns: dict[str, list[pd.Series]] = {}
     for measure in each.measures:
         if measure.metric == "auroc":
-            name = str(measure.ood) + ("" if measure.n_of == ROWS else f" ({measure.n_of.rpartition(' of ')[0]})")
-            columns.setdefault(name, []).append(each.table(measure).groupby(level="dataset").mean().stack())
-    table = pd.DataFrame({name: pd.concat(parts).groupby(level=1).mean() for name, parts in columns.items()})
+            name = str(measure.ood) + (
+                "" if measure.n_of == ROWS else f" ({measure.n_of.rpartition(' of ')[0]})"
+            )
+            columns.setdefault(name, []).append(
+                each.table(measure).groupby(level="dataset").mean().stack()
+            )
+    table = pd.DataFrame(
+        {name: pd.concat(parts).groupby(level=1).mean() for name, parts in columns.items()}
+    )
     lines = head(["AUROC", *map(str, table)])
     for method, row in table.loc[table.mean(axis=1).sort_values(ascending=False).index].iterrows():
         lines.append(line([str(method), *(number(value) for value in row)]))
@@ -124,9 +169,16 @@ def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
         for name in ours:
             test = compare(-auroc[name], -auroc[peer], scale=1.0)
             difference = auroc[name].mean() - auroc[peer].mean()
-            found = f"{signed(difference)}, {test} tables won, tied and lost, Wilcoxon p = {test.p:.2g}"
-            claims.append(Claim(f"AUROC of {name} is not significantly below that of {peer}, the best of {', '.join(peers)}",
-                                not (difference < 0 and test.p <= 0.05), found))  # fmt: skip
+            found = (
+                f"{signed(difference)}, {test} tables won, tied and lost, Wilcoxon p = {test.p:.2g}"
+            )
+            claims.append(
+                Claim(
+                    f"AUROC of {name} is not significantly below that of {peer}, the best of {', '.join(peers)}",
+                    not (difference < 0 and test.p <= 0.05),
+                    found,
+                )
+            )
     if "isotonic" in ece:
         allowed = ece["isotonic"].mean() + COST
         others = [n for n in oce if n not in GATES]
@@ -134,9 +186,19 @@ def _claims(shown: Mapping[str, Compared]) -> list[Claim]:
         for name in (n for n in GATES if n in ece):
             cost = f"ECE {signed(ece[name].mean() - ece['isotonic'].mean(), 4)}"
             less, found = _less(oce, name, as_calibrated)
-            says = f"{name} has an ECE of at most isotonic's + {COST}, and on average less OCE than all that have it too and are no gate"
-            claims.append(Claim(says, bool(ece[name].mean() <= allowed and less), f"{cost}; {found}"))
-            claims.append(Claim(f"{name} has on average less OCE than all that is no gate", *_less(oce, name, others)))
+            says = (
+                f"{name} has an ECE of at most isotonic's + {COST}, and on average less OCE than"
+                " all that have it too and are no gate"
+            )
+            claims.append(
+                Claim(says, bool(ece[name].mean() <= allowed and less), f"{cost}; {found}")
+            )
+            claims.append(
+                Claim(
+                    f"{name} has on average less OCE than all that is no gate",
+                    *_less(oce, name, others),
+                )
+            )
     return claims
 
 
@@ -145,24 +207,38 @@ def _less(oce: pd.DataFrame, name: str, others: Sequence[str]) -> tuple[bool, st
     rival = str(oce[list(others)].mean().idxmin())
     test = compare(oce[name], oce[rival], scale=1.0)
     found = f"OCE {number(oce[name].mean())} against {number(oce[rival].mean())} of {rival}"
-    return bool(oce[name].mean() < oce[rival].mean()), f"{found}, {test} tables won, tied and lost, p = {test.p:.2g}"
+    return (
+        bool(oce[name].mean() < oce[rival].mean()),
+        f"{found}, {test} tables won, tied and lost, p = {test.p:.2g}",
+    )
 
 
 def _absent(each: Study) -> str:
     """Each method and set without a number, and why."""
     reasons = []
     for method in each.methods:
-        units = {m.n_of for m in each.measures if m.metric == "auroc" and each.table(m)[method].notna().any()}
+        units = {
+            m.n_of
+            for m in each.measures
+            if m.metric == "auroc" and each.table(m)[method].notna().any()
+        }
         if units and ROWS not in units:
             reasons.append(
-                f"{method} has no AUROC of rows: it judges {', '.join(sorted(units))}, another task, and stands in columns of its own"
+                f"{method} has no AUROC of rows: it judges {', '.join(sorted(units))}, another"
+                " task, and stands in columns of its own"
             )
     sets = {str(m.ood) for m in each.measures if m.metric == "auroc"}
     for dataset in each.datasets:
-        there = {str(m.ood) for m in each.measures if m.metric == "auroc" and each.table(m).loc[dataset].notna().any(axis=None)}
+        there = {
+            str(m.ood)
+            for m in each.measures
+            if m.metric == "auroc" and each.table(m).loc[dataset].notna().any(axis=None)
+        }
         reasons += [f"{dataset} has no set {name}" for name in sorted(sets - there)]
     return (
-        "\n".join(["Without a number:", *(f"- {reason}" for reason in reasons)]) if reasons else "Every method has a number on every set."
+        "\n".join(["Without a number:", *(f"- {reason}" for reason in reasons)])
+        if reasons
+        else "Every method has a number on every set."
     )
 
 

@@ -1,6 +1,7 @@
 """Scores that belong to sets of rows, and not to rows.
 
-A parent and what was fitted after it, as one model: what it can be asked about rows, and which part has the last word.
+A parent and what was fitted after it, as one model: what it can be asked about rows, and which part
+has the last word.
 
 What parent and calibrated model say about sets of rows, and how ``predictions.parquet`` has it.
 """
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SetScores:
-    """Out-of-distribution scores of sets that were drawn from some rows: an array to every metric, and nothing that can be cut by rows.
+    """Out-of-distribution scores of sets that were drawn from some rows: an array to every metric,
+    and nothing that can be cut by rows.
 
     Attributes
     ----------
-    values : Float[units]. Their number may be that of the rows, and still none of them belongs to one.
+    values : Float[units]. Their number may be that of the rows, and still none of them belongs to
+    one.
     set_size : rows of a set at most.
     level : whether a unit is a row in a set ("instance"), or a set.
     """
@@ -44,12 +47,23 @@ class SetScores:
 
 
 Said = dict[str, Any]
-"""Answer → what a model says, one for each row: arrays, and what is cut like them. The ``ood_score`` of a model that scores sets is not."""
+"""Answer → what a model says, one for each row: arrays, and what is cut like them. The
+``ood_score`` of a model that scores sets is not.
+"""
 
-METHODS = {"proba": "predict_proba", "top": "predict_confidence", "ood_score": "ood_score", "distribution": "predict_dist"}
-"""What a model can be asked, by the name that metrics know it by, and the method of a part that answers."""
+METHODS = {
+    "proba": "predict_proba",
+    "top": "predict_confidence",
+    "ood_score": "ood_score",
+    "distribution": "predict_dist",
+}
+"""What a model can be asked, by the name that metrics know it by, and the method of a part that
+answers.
+"""
 _OF_CLASSES = ("predict_proba", "predict_confidence")
-"""Who changes one of these has the last word on both: no probabilities stand beside a confidence that is not theirs."""
+"""Who changes one of these has the last word on both: no probabilities stand beside a confidence
+that is not theirs.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,8 +73,8 @@ class Model:
     Attributes
     ----------
     parent : the trained model.
-    after : group of the config → what was fitted after the parent, in that order: calibrator, gate, detector, recalibrator; a part that
-        the config does not have is not there.
+    after : group of the config → what was fitted after the parent, in that order: calibrator, gate,
+        detector, recalibrator; a part that the config does not have is not there.
     """
 
     parent: Any
@@ -78,19 +92,27 @@ class Model:
 
     @property
     def scores_sets(self) -> bool:
-        """Whether its out-of-distribution score is one of sets of rows, so that it has none of a row by itself."""
+        """Whether its out-of-distribution score is one of sets of rows, so that it has none of a
+        row by itself.
+        """
         return hasattr(self._part_for("ood_score"), "ood_score_of_sets")
 
     def score_sets(self, X: np.ndarray, rng: np.random.Generator) -> SetScores:
-        """Out-of-distribution scores of sets that are drawn from X, of a model that :attr:`scores_sets`."""
+        """Out-of-distribution scores of sets that are drawn from X, of a model that
+        :attr:`scores_sets`.
+        """
         part = self._part_for("ood_score")
         return SetScores(part.ood_score_of_sets(X, rng), part.set_size_, part.level)
 
-    def ask(self, answers: Collection[str], X: np.ndarray, groups: np.ndarray | None = None) -> Said:
-        """What it says of X: Float[n, d] or images Float[n, c, h, w]; ``groups``, [n], for who does something by group.
+    def ask(
+        self, answers: Collection[str], X: np.ndarray, groups: np.ndarray | None = None
+    ) -> Said:
+        """What it says of X: Float[n, d] or images Float[n, c, h, w]; ``groups``, [n], for who does
+        something by group.
 
-        Every model that classifies has a confidence, the largest probability unless a part has one of its own, and an out-of-distribution
-        score, minus the confidence unless a part has one. What is said of a row depends on no other row.
+        Every model that classifies has a confidence, the largest probability unless a part has one
+        of its own, and an out-of-distribution score, minus the confidence unless a part has one.
+        What is said of a row depends on no other row.
 
         Raises
         ------
@@ -115,13 +137,22 @@ class Model:
 
     def learnt(self) -> dict[str, dict[str, Any]]:
         """What the parts after the parent say they have learnt, for the record."""
-        return {name: part.describe() for name, part in self.after.items() if hasattr(part, "describe")}
+        return {
+            name: part.describe() for name, part in self.after.items() if hasattr(part, "describe")
+        }
 
     def _say(self, answer: str, X: np.ndarray, said: Said, groups: np.ndarray | None = None) -> Any:
         part = self._part_for(answer)
-        more = {"groups": groups} if groups is not None and getattr(part, "takes_groups", False) else {}
+        more = (
+            {"groups": groups}
+            if groups is not None and getattr(part, "takes_groups", False)
+            else {}
+        )
         if answer == "ood_score" and self.scores_sets:
-            raise TypeError(f"{type(part).__name__} scores sets of rows, and says nothing of a row by itself; ask score_sets")
+            raise TypeError(
+                f"{type(part).__name__} scores sets of rows, and says nothing of a row by itself;"
+                " ask score_sets"
+            )
         if part is not None and hasattr(part, METHODS[answer]):
             if answer == "distribution":
                 return as_distribution(part.predict_dist(X, **more))
@@ -134,17 +165,26 @@ class Model:
         if answer == "ood_score" and self.classifies:
             top = said["top"] if "top" in said else self._say("top", X, said, groups)
             return -top.confidence
-        raise TypeError(f"{type(self.parent).__name__} and what was fitted after it say nothing of {answer}")
+        raise TypeError(
+            f"{type(self.parent).__name__} and what was fitted after it say nothing of {answer}"
+        )
 
     def _part_for(self, answer: str) -> Any:
         """The last part that has a say in it, or None."""
         methods = _OF_CLASSES if METHODS[answer] in _OF_CLASSES else (METHODS[answer],)
-        return next((part for part in self._parts() if any(hasattr(part, method) for method in methods)), None)
+        return next(
+            (part for part in self._parts() if any(hasattr(part, method) for method in methods)),
+            None,
+        )
 
     def _gives_both(self) -> Any:
         """The part that has both probabilities and score, at one visit to its data; or None."""
         part = self._part_for("proba")
-        return part if part is self._part_for("ood_score") and hasattr(part, "proba_and_ood_score") else None
+        return (
+            part
+            if part is self._part_for("ood_score") and hasattr(part, "proba_and_ood_score")
+            else None
+        )
 
     def _parts(self) -> Iterator[Any]:
         """The last one first."""
@@ -159,7 +199,10 @@ LEVELS = (0.5, 0.95)
 
 
 def _of_distribution(given: Distribution) -> dict[str, np.ndarray]:
-    found = {"mean": given.mean(), **dict(zip((f"q{q:g}" for q in QUANTILES), given.ppf(np.array(QUANTILES)).T, strict=True))}
+    found = {
+        "mean": given.mean(),
+        **dict(zip((f"q{q:g}" for q in QUANTILES), given.ppf(np.array(QUANTILES)).T, strict=True)),
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ends that are infinite, as is seen here
         for level in LEVELS if isinstance(given, CorrectedIntervals) else ():
@@ -168,8 +211,13 @@ def _of_distribution(given: Distribution) -> dict[str, np.ndarray]:
 
 
 COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
-    "proba": lambda proba, classes: {str(name): proba[:, k] for k, name in enumerate(classes.tolist())},
-    "top": lambda top, classes: {"predicted": classes[top.predicted].astype(object), "confidence": top.confidence},
+    "proba": lambda proba, classes: {
+        str(name): proba[:, k] for k, name in enumerate(classes.tolist())
+    },
+    "top": lambda top, classes: {
+        "predicted": classes[top.predicted].astype(object),
+        "confidence": top.confidence,
+    },
     "ood_score": lambda score, classes: {"ood_score": score},
     "distribution": lambda given, classes: _of_distribution(given),
 }
@@ -186,16 +234,18 @@ class Predictions:
     ----------
     on : "test", "calibration", "grid" or "ood".
     n : rows.
-    parent, calibrated : answer (``proba``, ``top``, ``ood_score``, ``distribution``) → what the model says, one for each row; an
-        ``ood_score`` may be :class:`SetScores`.
-    ood : name of the set if it is out of distribution, and ``params`` which of its family, e.g. ``{"radius": 2.0}``.
+    parent, calibrated : answer (``proba``, ``top``, ``ood_score``, ``distribution``) → what the
+        model says, one for each row; an ``ood_score`` may be :class:`SetScores`.
+    ood : name of the set if it is out of distribution, and ``params`` which of its family, e.g.
+    ``{"radius": 2.0}``.
     y : Int[n] (Float[n] in regression) or None; truth : Float[n, K] or None.
     id_values : values of the one parameter in ``params`` at which the family is in distribution.
-    example : UInt8[c, h, w] or None, the first image of an out-of-distribution set; values outside [0, 1] are cut off.
+    example : UInt8[c, h, w] or None, the first image of an out-of-distribution set; values outside
+    [0, 1] are cut off.
     facts : where an out-of-distribution set comes from and what was done to its rows.
     groups : Int[n], the subgroup of each row, or None.
-    source_rows : Int64[n], the number of each row in the source that it was read from, or None where it
-        comes from none.
+    source_rows : Int64[n], the number of each row in the source that it was read from, or None
+        where it comes from none.
     """
 
     on: str
@@ -230,8 +280,10 @@ class Evaluation:
     Attributes
     ----------
     metrics : entries of the record.
-    tables : name → rows; each says whose (``of``) and where (``on``, ``ood``, its params) it was measured.
-    predictions : of the test rows, of the calibration rows and of the grid where asked for, of every set out of distribution.
+    tables : name → rows; each says whose (``of``) and where (``on``, ``ood``, its params) it was
+    measured.
+    predictions : of the test rows, of the calibration rows and of the grid where asked for, of
+        every set out of distribution.
     """
 
     metrics: list[dict[str, Any]]
@@ -240,8 +292,14 @@ class Evaluation:
 
     @property
     def ood_sets(self) -> list[dict[str, Any]]:
-        """Name, number of rows and facts of the out-of-distribution sets that come from elsewhere."""
-        return [{"name": found.ood, "n": found.n, "source": dict(found.facts)} for found in self.predictions if found.facts]
+        """Name, number of rows and facts of the out-of-distribution sets that come from
+        elsewhere.
+        """
+        return [
+            {"name": found.ood, "n": found.n, "source": dict(found.facts)}
+            for found in self.predictions
+            if found.facts
+        ]
 
 
 def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
@@ -255,11 +313,11 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
     Returns
     -------
     DataFrame
-        One row for each test, calibration and out-of-distribution row, set by set and in the order of the
-        source. ``set`` is test, calibration, or the name of a set out of distribution, followed by that
-        set's params. ``row`` is the number of the row in its source, from 0 (Int64, null where it comes from
-        none), ``y`` its label. The other columns are the predictions of the parent and of the calibrated
-        model. Scores of sets have no column.
+        One row for each test, calibration and out-of-distribution row, set by set and in the order
+        of the source. ``set`` is test, calibration, or the name of a set out of distribution,
+        followed by that set's params. ``row`` is the number of the row in its source, from 0
+        (Int64, null where it comes from none), ``y`` its label. The other columns are the
+        predictions of the parent and of the calibrated model. Scores of sets have no column.
     """
     import pandas as pd
 
@@ -271,16 +329,31 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
         columns: dict[str, Any] = {"set": _set_name(found), **found.params}
         columns |= {"row": pd.array(rows, dtype="Int64"), "y": _labels(found, classes)}
         for of, said in found.models.items():
-            of_rows = {answer: COLUMNS[answer](given, classes) for answer, given in said.items() if not isinstance(given, SetScores)}
+            of_rows = {
+                answer: COLUMNS[answer](given, classes)
+                for answer, given in said.items()
+                if not isinstance(given, SetScores)
+            }
             if "proba" in of_rows:
-                of_rows["proba"] = {f"probability_{name}" if name in _NO_CLASS else name: p for name, p in of_rows["proba"].items()}
-            columns |= {f"{of}_{name}": column for named in of_rows.values() for name, column in named.items()}
-        frames.append(pd.DataFrame(columns, index=np.arange(found.n)).sort_values("row", kind="stable"))
+                of_rows["proba"] = {
+                    f"probability_{name}" if name in _NO_CLASS else name: p
+                    for name, p in of_rows["proba"].items()
+                }
+            columns |= {
+                f"{of}_{name}": column
+                for named in of_rows.values()
+                for name, column in named.items()
+            }
+        frames.append(
+            pd.DataFrame(columns, index=np.arange(found.n)).sort_values("row", kind="stable")
+        )
     return pd.concat(frames, ignore_index=True)
 
 
 def _set_name(found: Predictions) -> str:
-    """Return how the file names a set; one out of distribution may be named like a file, such as test.csv."""
+    """Return how the file names a set; one out of distribution may be named like a file, such as
+    test.csv.
+    """
     if found.ood is None:
         return found.on
     return f"ood {found.ood}" if found.ood in ("test", "calibration") else found.ood

@@ -39,7 +39,9 @@ _checked: ContextVar[bool] = ContextVar("checked", default=False)
 
 @contextmanager
 def rows_checked() -> Iterator[None]:
-    """Within the block, estimators fitted on rows of one that was checked do not check them again."""
+    """Within the block, estimators fitted on rows of one that was checked do not check them
+    again.
+    """
     token = _checked.set(True)
     try:
         yield
@@ -67,7 +69,8 @@ def is_trained_and_frozen(estimator: Any) -> bool:
 
 
 def warn_of_rows_of_fit(estimator: Any, name: str, X: Any, labels: Any) -> None:
-    """Warn that the rows of ``fit`` calibrate a frozen estimator, and of evidence that it has seen them.
+    """Warn that the rows of ``fit`` calibrate a frozen estimator, and of evidence that it has seen
+    them.
 
     Parameters
     ----------
@@ -84,14 +87,14 @@ def warn_of_rows_of_fit(estimator: Any, name: str, X: Any, labels: Any) -> None:
         message = _seen(parent, name, "rows of fit", len(X))
     elif labels is not None and _memorised(estimator, X, labels):
         message = (
-            f"the frozen {parent} predicts the labels of all {min(len(X), _N_PREDICTED)} rows of fit "
-            "correctly, as those of rows that it was fitted on, where it is more confident than on new "
-            f"rows: give {name} held-out rows, {HELD_OUT}"
+            f"the frozen {parent} predicts the labels of all {min(len(X), _N_PREDICTED)} rows of"
+            " fit correctly, as those of rows that it was fitted on, where it is more confident"
+            f" than on new rows: give {name} held-out rows, {HELD_OUT}"
         )
     else:
         message = (
-            f"{name} takes the {len(X)} rows of fit for rows that the frozen {parent} was not fitted "
-            f"on; if it was, or to mark them as held out, give calibration rows: {HELD_OUT}"
+            f"{name} takes the {len(X)} rows of fit for rows that the frozen {parent} was not"
+            f" fitted on; if it was, or to mark them as held out, give calibration rows: {HELD_OUT}"
         )
     warnings.warn(message, stacklevel=_levels_up())
 
@@ -118,9 +121,9 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
 
     Notes
     -----
-    A tree of scikit-learn keeps how many of its training rows each leaf holds. The rows are run down
-    the first tree (of a forest, those that it drew), and the counts compared. Other rows have the
-    same counts in ten or more leaves with a probability below 1e-6.
+    A tree of scikit-learn keeps how many of its training rows each leaf holds. The rows are run
+    down the first tree (of a forest, those that it drew), and the counts compared. Other rows have
+    the same counts in ten or more leaves with a probability below 1e-6.
 
     Examples
     --------
@@ -204,7 +207,10 @@ def check_instances(estimator: Any) -> None:
         if isinstance(value, type) and hasattr(value, "get_params"):
             given = "None" if _needs_an_estimator(value) else ""  # which is replaced by the parent
             called = f"{type(estimator).__name__}: {name}"
-            raise TypeError(f"{called} must be an instance, got the class {value.__name__}; pass {value.__name__}({given})")
+            raise TypeError(
+                f"{called} must be an instance, got the class {value.__name__}; pass"
+                f" {value.__name__}({given})"
+            )
 
 
 def _needs_an_estimator(kind: type) -> bool:
@@ -213,15 +219,26 @@ def _needs_an_estimator(kind: type) -> bool:
 
 
 def check_is_estimator(parent: Any, name: str) -> None:
-    """Refuse what has no ``fit`` or ``get_params``, such as a torch module; ``name`` is of what is fitted after it."""
+    """Refuse what has no ``fit`` or ``get_params``, such as a torch module; ``name`` is of what is
+    fitted after it.
+    """
     if hasattr(parent, "fit") and hasattr(parent, "get_params"):
         return
     kind = type(parent).__name__
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(parent, torch.nn.Module):
-        wrappers = "kdgraph.parents.networks.ModuleClassifier(module) or skorch's NeuralNetClassifier(module)"
-        raise TypeError(f"{name} needs an estimator of scikit-learn, got the torch module {kind}; wrap it: {wrappers}")
-    raise TypeError(f"{name} needs an estimator of scikit-learn, with fit and get_params, got {kind}: {str(parent)[:40]}")
+        wrappers = (
+            "kdgraph.parents.networks.ModuleClassifier(module) or skorch's"
+            " NeuralNetClassifier(module)"
+        )
+        raise TypeError(
+            f"{name} needs an estimator of scikit-learn, got the torch module {kind}; wrap it:"
+            f" {wrappers}"
+        )
+    raise TypeError(
+        f"{name} needs an estimator of scikit-learn, with fit and get_params, got {kind}:"
+        f" {str(parent)[:40]}"
+    )
 
 
 def instead_of(parent: Any, method: str) -> str:
@@ -231,25 +248,40 @@ def instead_of(parent: Any, method: str) -> str:
     if isinstance(inner, Pipeline):
         last = inner.steps[-1][1]
         if not hasattr(last, "predict"):
-            return f" whose last step, {type(last).__name__}, predicts nothing; let it end in an estimator that does"
+            return (
+                f" whose last step, {type(last).__name__}, predicts nothing; let it end in an"
+                " estimator that does"
+            )
         name, inner = f"{name} that ends in {type(last).__name__}", last
     if method == "predict_dist":
         return _distributions_instead_of(inner, name)
     if is_regressor(inner):
-        return ", a regressor; pass a classifier, or repair its predictive distributions by kdgraph.recalibration"
+        return (
+            ", a regressor; pass a classifier, or repair its predictive distributions by"
+            " kdgraph.recalibration"
+        )
     if is_classifier(inner) and hasattr(inner, "decision_function"):
-        return f"; let its scores become probabilities: CalibratedClassifierCV({type(inner).__name__}())"
+        return (
+            "; let its scores become probabilities:"
+            f" CalibratedClassifierCV({type(inner).__name__}())"
+        )
     return "; pass a classifier that predicts probabilities"
 
 
 def _distributions_instead_of(inner: Any, name: str) -> str:
     if is_classifier(inner):
-        return ", a classifier; calibrate it by kdgraph.calibration, or pass a regressor that predicts distributions"
+        return (
+            ", a classifier; calibrate it by kdgraph.calibration, or pass a regressor that predicts"
+            " distributions"
+        )
     predict = getattr(inner, "predict", None)
     deviations = callable(predict) and "return_std" in inspect.signature(predict).parameters
     if deviations or callable(getattr(inner, "pred_dist", None)):
         return f"; wrap it: PredictiveRegressor({type(inner).__name__}())"
-    return "; pass one that predicts distributions, such as GaussianLinear(), or another library's in PredictiveRegressor"
+    return (
+        "; pass one that predicts distributions, such as GaussianLinear(), or another library's in"
+        " PredictiveRegressor"
+    )
 
 
 def check_labels(y: Any) -> None:
@@ -269,7 +301,18 @@ def check_labels(y: Any) -> None:
     values = np.asarray(y, dtype=object).tolist()
     n_missing = sum(value is None for value in values)
     if n_missing:
-        raise ValueError(f"{n_missing} of {len(values)} labels in y are None; leave out the rows without a label")
-    types = sorted({"str" if isinstance(value, str) else "number" for value in values if isinstance(value, str | int | float)})
+        raise ValueError(
+            f"{n_missing} of {len(values)} labels in y are None; leave out the rows without a label"
+        )
+    types = sorted(
+        {
+            "str" if isinstance(value, str) else "number"
+            for value in values
+            if isinstance(value, str | int | float)
+        }
+    )
     if len(types) > 1 and not any(isinstance(value, float) and value != value for value in values):
-        raise ValueError("labels must be of one type, y has text and numbers; make all of them text, y.astype(str)")
+        raise ValueError(
+            "labels must be of one type, y has text and numbers; make all of them text,"
+            " y.astype(str)"
+        )

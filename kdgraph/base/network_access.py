@@ -1,6 +1,8 @@
-"""What a network says beside its probabilities: logits, features of its layers, gradients; behind whatever is wrapped around it.
+"""What a network says beside its probabilities: logits, features of its layers, gradients; behind
+whatever is wrapped around it.
 
-A small step of the input towards what a network predicts: what ODIN does before it asks the network.
+A small step of the input towards what a network predicts: what ODIN does before it asks the
+network.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from kdgraph.smoothing import rms_of
 
 @dataclass(frozen=True)
 class Inside:
-    """A fitted network and what transforms rows before it: how scores of energy, ODIN or Mahalanobis kind ask their parent. Ours.
+    """A fitted network and what transforms rows before it: how scores of energy, ODIN or
+    Mahalanobis kind ask their parent. Ours.
 
     Attributes
     ----------
@@ -40,16 +43,21 @@ class Inside:
         return self.network.logits(self.rows(X))
 
     def features(self, X: Any, layer: str | None = None) -> np.ndarray:
-        """Float32[n, m]: what the layer of that name puts out, flattened; None: what enters the last linear layer."""
+        """Float32[n, m]: what the layer of that name puts out, flattened; None: what enters the
+        last linear layer.
+        """
         return self.network.transform(self.rows(X), layer)
 
     def input_gradient(self, X: Any, of: Callable[[Any], Any]) -> np.ndarray:
-        """Float32[n, …]: gradient by the numbers of :meth:`rows`, of a function of the logits that gives one number a row, in torch."""
+        """Float32[n, …]: gradient by the numbers of :meth:`rows`, of a function of the logits that
+        gives one number a row, in torch.
+        """
         return self.network.input_gradient(self.rows(X), of)
 
 
 def inside_of(parent: Any) -> Inside:
-    """The network inside a fitted ``parent``: itself, frozen, at the end of pipelines of scikit-learn, or under what keeps ``estimator_``.
+    """The network inside a fitted ``parent``: itself, frozen, at the end of pipelines of
+    scikit-learn, or under what keeps ``estimator_``.
 
     Raises
     ------
@@ -64,7 +72,10 @@ def inside_of(parent: Any) -> Inside:
         elif hasattr(inner, "estimator_"):
             inner = inner.estimator_
         else:
-            raise TypeError(f"{type(parent).__name__} has no logits or layers to read; pass a network of kdgraph.parents.networks")
+            raise TypeError(
+                f"{type(parent).__name__} has no logits or layers to read; pass a network of"
+                " kdgraph.parents.networks"
+            )
     return Inside(inner, tuple(before))
 
 
@@ -73,25 +84,33 @@ STEPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
 
 
 def input_spread(parent: Any, X: Any) -> float:
-    """Root mean square distance, per number, of the rows X from their mean, as the network in ``parent`` takes them; 1 if it is 0. Ours.
+    """Root mean square distance, per number, of the rows X from their mean, as the network in
+    ``parent`` takes them; 1 if it is 0. Ours.
 
-    In units of it a step means the same for any data set: the papers' images are divided by their standard deviation.
+    In units of it a step means the same for any data set: the papers' images are divided by their
+    standard deviation.
     """
     rows = np.asarray(inside_of(parent).rows(X), dtype=np.float64)
     return rms_of(rows.reshape(len(rows), -1))
 
 
-def logits_after_step(parent: Any, X: Any, temperature: float, sizes: Sequence[float]) -> list[np.ndarray]:
-    """Float64[n, K] for each step: logits of the network in ``parent`` after each number of a row went up or down by it.
+def logits_after_step(
+    parent: Any, X: Any, temperature: float, sizes: Sequence[float]
+) -> list[np.ndarray]:
+    """Float64[n, K] for each step: logits of the network in ``parent`` after each number of a row
+    went up or down by it.
 
-    The direction is that in which the confidence grows: x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where S(x; T) is the softmax of the logits
-    divided by T, and ŷ its largest class (Liang et al., "Enhancing the reliability of out-of-distribution image detection in neural
-    networks", ICLR 2018, Eq. 2). Numbers whose gradient is 0 stay where they are.
+    The direction is that in which the confidence grows: x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where
+    S(x; T) is the softmax of the logits divided by T, and ŷ its largest class (Liang et al.,
+    "Enhancing the reliability of out-of-distribution image detection in neural networks", ICLR
+    2018, Eq. 2). Numbers whose gradient is 0 stay where they are.
 
     Parameters
     ----------
-    parent : a fitted network, also in a pipeline or frozen; the step is one in the numbers that the network itself takes.
-    X : Float[n, d], images Float[n, c, h, w] or a data frame, as the parent takes them. Pixels may leave [0, 1]: nothing is cut off.
+    parent : a fitted network, also in a pipeline or frozen; the step is one in the numbers that the
+    network itself takes.
+    X : Float[n, d], images Float[n, c, h, w] or a data frame, as the parent takes them. Pixels may
+    leave [0, 1]: nothing is cut off.
     temperature : T > 0.
     sizes : ε ≥ 0 of each step. The gradient is that at X, for all of them.
 
@@ -106,5 +125,9 @@ def logits_after_step(parent: Any, X: Any, temperature: float, sizes: Sequence[f
         return (logits / temperature).log_softmax(dim=1).max(dim=1).values
 
     # A gradient that overflows has no sign: NaN moves nothing.
-    direction = np.sign(np.nan_to_num(inside.network.input_gradient(rows, log_confidence))) if any(sizes) else 0.0
+    direction = (
+        np.sign(np.nan_to_num(inside.network.input_gradient(rows, log_confidence)))
+        if any(sizes)
+        else 0.0
+    )
     return [inside.network.logits(rows + size * direction if size else rows) for size in sizes]

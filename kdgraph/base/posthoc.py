@@ -1,8 +1,11 @@
-"""What classes are called where a warning names them: a run fits everything on their positions, and its user knows them by their labels.
+"""What classes are called where a warning names them: a run fits everything on their positions, and
+its user knows them by their labels.
 
-The ground of all that is fitted after a parent: its rows, checked; rows held out; the parent, cloned and fitted or taken as it is.
+The ground of all that is fitted after a parent: its rows, checked; rows held out; the parent,
+cloned and fitted or taken as it is.
 
-The ground of every calibrator: labels as positions among the parent's classes, the class prior, rows held out by class.
+The ground of every calibrator: labels as positions among the parent's classes, the class prior,
+rows held out by class.
 """
 
 from __future__ import annotations
@@ -21,7 +24,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _check_y, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from kdgraph.base.frozen import (
     check_instances,
@@ -57,7 +66,9 @@ _labels: ContextVar[Sequence[Any]] = ContextVar("labels", default=())
 
 @contextmanager
 def class_names(labels: Sequence[Any]) -> Iterator[None]:
-    """Within the block, classes that are known by their positions are called by these [K] labels."""
+    """Within the block, classes that are known by their positions are called by these [K]
+    labels.
+    """
     token = _labels.set(labels)
     try:
         yield
@@ -80,30 +91,36 @@ def called(label: Any) -> str:
 
 @dataclass(eq=False, repr=False)
 class PostHoc(MetaEstimatorMixin, BaseEstimator):
-    """What is fitted after a parent, on rows that the parent has not seen: calibrators, detectors, recalibrators.
+    """What is fitted after a parent, on rows that the parent has not seen: calibrators, detectors,
+    recalibrators.
 
-    A subclass is a dataclass whose fields are its parameters (or has an ``__init__`` that stores them), and implements
-    ``_fit_after(train, calibration)``. ``estimator`` is cloned and fitted on the training rows, also if it is fitted already;
-    ``FrozenEstimator(fitted)`` is used as it is.
+    A subclass is a dataclass whose fields are its parameters (or has an ``__init__`` that stores
+    them), and implements ``_fit_after(train, calibration)``. ``estimator`` is cloned and fitted on
+    the training rows, also if it is fitted already; ``FrozenEstimator(fitted)`` is used as it is.
 
-    Calibration rows must be new to the parent. An estimator that is fitted here is kept from ``calibration_size`` of the rows, unless
-    ``fit`` is given ``X_calibration``. After a frozen one it is up to the user::
+    Calibration rows must be new to the parent. An estimator that is fitted here is kept from
+    ``calibration_size`` of the rows, unless ``fit`` is given ``X_calibration``. After a frozen one
+    it is up to the user::
 
         fit(X, y, X_calibration=X_held_out, y_calibration=y_held_out)
 
-    Without ``X_calibration``, the rows of ``fit`` count as rows that the frozen parent was not fitted on, and all of them calibrate, as in
-    scikit-learn's ``CalibratedClassifierCV``; what learns from training rows too, such as a density or the reference of a detector, learns
-    from ``1 - calibration_size`` of them. A warning mentions it, and whether the parent has seen them as far as that can be found out.
+    Without ``X_calibration``, the rows of ``fit`` count as rows that the frozen parent was not
+    fitted on, and all of them calibrate, as in scikit-learn's ``CalibratedClassifierCV``; what
+    learns from training rows too, such as a density or the reference of a detector, learns from ``1
+    - calibration_size`` of them. A warning mentions it, and whether the parent has seen them as far
+    as that can be found out.
 
-    Rows are Float[n, d], images Float[n, c, h, w] or a data frame, which comes as one to a parent that is composed of others, such as a
-    pipeline, or is frozen and was fitted on one. They may have missing values where the parent takes these. This is scikit-learn's
-    validation (``validate_data``) for whoever stands behind another estimator.
+    Rows are Float[n, d], images Float[n, c, h, w] or a data frame, which comes as one to a parent
+    that is composed of others, such as a pipeline, or is frozen and was fitted on one. They may
+    have missing values where the parent takes these. This is scikit-learn's validation
+    (``validate_data``) for whoever stands behind another estimator.
 
     Parameters
     ----------
     estimator : the parent; cloned and fitted, unless frozen.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
+        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
     """
 
@@ -129,7 +146,9 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         return self.estimator
 
     def _carrier(self) -> Any:
-        """The estimator in whose space distances are measured, which must be finite there; None where none are measured."""
+        """The estimator in whose space distances are measured, which must be finite there; None
+        where none are measured.
+        """
         return None
 
     def _needs_labels(self) -> bool:
@@ -152,7 +171,10 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
             check_is_estimator(parent, type(self).__name__)
         if method is not None and not self._supports(parent, method):
             way_out = instead_of(parent, method)
-            raise TypeError(f"{type(self).__name__} needs an estimator with {method}, got {type(unwrap(parent)).__name__}{way_out}")
+            raise TypeError(
+                f"{type(self).__name__} needs an estimator with {method}, got"
+                f" {type(unwrap(parent)).__name__}{way_out}"
+            )
         return parent
 
     def _supports(self, parent: Any, method: str) -> bool:
@@ -164,37 +186,59 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         return self._validated(X)[0]
 
     def _validated(self, X: Any, *y: Any, reset: bool = False) -> tuple[Any, ...]:
-        """X, and y if given, as scikit-learn checks them; a data frame that the parent can read stays one, and the parent checks it."""
+        """X, and y if given, as scikit-learn checks them; a data frame that the parent can read
+        stays one, and the parent checks it.
+        """
         parent, carrier = self._default_estimator(), self._carrier()
         behind_nothing = carrier is not None and not transforms_first(carrier)
         readers = [reader for reader in (parent, carrier) if reader is not None]
-        by_category = is_frame(X) and has_categories(X) and any(takes_categories(reader) for reader in readers)
-        for reader in [reader for reader in readers if not is_composed(reader)] or ([] if readers else [self]):
+        by_category = (
+            is_frame(X)
+            and has_categories(X)
+            and any(takes_categories(reader) for reader in readers)
+        )
+        for reader in [reader for reader in readers if not is_composed(reader)] or (
+            [] if readers else [self]
+        ):
             check_columns(X, reader, categories=takes_categories(reader))
         if is_frame(X) and (by_category or any(reads_columns(reader) for reader in readers)):
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
             finite = "allow-nan" if behind_nothing or allows_missing(parent) else True
-            X = validate_data(self, X, reset=reset, dtype="numeric", allow_nd=_are_images(X), ensure_all_finite=finite)
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype="numeric",
+                allow_nd=_are_images(X),
+                ensure_all_finite=finite,
+            )
         if behind_nothing and has_missing(X):
-            raise ValueError(f"Input X contains NaN, and {type(self).__name__} measures distances; {IMPUTE}")
+            raise ValueError(
+                f"Input X contains NaN, and {type(self).__name__} measures distances; {IMPUTE}"
+            )
         return (X, *(self._targets(X, targets) for targets in y))
 
     def _targets(self, X: Any, y: Any) -> Any:
         if y is None:
             if self._needs_labels():
-                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+                raise ValueError(
+                    f"{type(self).__name__} requires y to be passed, but the target y is None"
+                )
             return None
         check_labels(y)
         y = _check_y(y, y_numeric=self._numeric_targets, estimator=self)
         check_consistent_length(X, y)
         return np.asarray(y, dtype=np.float64) if self._numeric_targets else y
 
-    def _divided(self, rows: Rows, X_calibration: Any, y_calibration: Any, random_state: Any) -> tuple[Rows, Rows]:
-        """Training and calibration rows: all ``rows`` and those given, or ``rows`` without those held out, and these.
+    def _divided(
+        self, rows: Rows, X_calibration: Any, y_calibration: Any, random_state: Any
+    ) -> tuple[Rows, Rows]:
+        """Training and calibration rows: all ``rows`` and those given, or ``rows`` without those
+        held out, and these.
 
-        Where there are too few to hold any out, all rows are both, with a warning; also those that come after a frozen parent, unless
-        training rows are learnt from.
+        Where there are too few to hold any out, all rows are both, with a warning; also those that
+        come after a frozen parent, unless training rows are learnt from.
         """
         frozen = self._default_estimator() if self._needs_unseen_rows() else None
         name, is_frozen = type(self).__name__, is_trained_and_frozen(frozen)
@@ -213,7 +257,11 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         try:
             kept, held = self._held_out(rows, seed)
         except ValueError:
-            warnings.warn(f"{len(rows)} rows are too few to hold any out: {name} is calibrated on its training rows", stacklevel=3)
+            warnings.warn(
+                f"{len(rows)} rows are too few to hold any out: {name} is calibrated on its"
+                " training rows",
+                stacklevel=3,
+            )
             kept = held = np.arange(len(rows))
         return rows[kept], rows[held]
 
@@ -224,12 +272,20 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         return Rows.of(*self._validated(X, y))
 
     def _held_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Int[n - m], Int[m]: positions of training and calibration rows; ValueError where there are too few."""
-        kept, held = train_test_split(np.arange(len(rows)), test_size=self.calibration_size, random_state=seed)
+        """Int[n - m], Int[m]: positions of training and calibration rows; ValueError where there
+        are too few.
+        """
+        kept, held = train_test_split(
+            np.arange(len(rows)), test_size=self.calibration_size, random_state=seed
+        )
         return kept, held
 
-    def _fitted_parent(self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any) -> Any:
-        """``parent`` if it is frozen, else a fitted clone; one that wants calibration rows of its own gets these, if there are any."""
+    def _fitted_parent(
+        self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
+    ) -> Any:
+        """``parent`` if it is frozen, else a fitted clone; one that wants calibration rows of its
+        own gets these, if there are any.
+        """
         if isinstance(parent, FrozenEstimator):
             check_is_fitted(parent)
             return parent
@@ -247,35 +303,50 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self):
         """Missing values may come as far as the parent's own tags, and distances, allow."""
         tags, carrier = super().__sklearn_tags__(), self._carrier()
-        tags.input_tags.allow_nan = allows_missing(self.estimator) and (carrier is None or transforms_first(carrier))
+        tags.input_tags.allow_nan = allows_missing(self.estimator) and (
+            carrier is None or transforms_first(carrier)
+        )
         tags.target_tags.required = self._needs_labels()
         return tags
 
 
 def learn_from_training_rows(estimators: Iterable[Any]) -> bool:
-    """Return whether any of these estimators, fitted after one parent, needs training rows; ours."""
-    return any(isinstance(each, PostHoc) and each._learns_from_training_rows() for each in estimators)
+    """Return whether any of these estimators, fitted after one parent, needs training rows;
+    ours.
+    """
+    return any(
+        isinstance(each, PostHoc) and each._learns_from_training_rows() for each in estimators
+    )
 
 
 def _are_images(X: Any) -> bool:
-    """Whether X is Float[n, c, h, w]; everything else that is not a matrix is refused, as scikit-learn does."""
+    """Whether X is Float[n, c, h, w]; everything else that is not a matrix is refused, as
+    scikit-learn does.
+    """
     return getattr(X, "ndim", 2) == 4
 
 
 def seeded_clone(estimator: Any, random_state: Any) -> Any:
-    """A clone, as scikit-learn's, whose unset random states are drawn from ``random_state``: one seed makes the whole reproducible."""
+    """A clone, as scikit-learn's, whose unset random states are drawn from ``random_state``: one
+    seed makes the whole reproducible.
+    """
     copy, rng = clone(estimator), check_random_state(random_state)
-    unset = {name: rng.randint(np.iinfo(np.int32).max) for name, value in sorted(copy.get_params().items())
-             if name.split("__")[-1] == "random_state" and value is None}  # fmt: skip
+    unset = {
+        name: rng.randint(np.iinfo(np.int32).max)
+        for name, value in sorted(copy.get_params().items())
+        if name.split("__")[-1] == "random_state" and value is None
+    }
     return copy.set_params(**unset) if unset else copy
 
 
 @dataclass(eq=False, repr=False)
 class PostHocClassifier(ClassifierMixin, PostHoc):
-    """A classifier that is fitted after a parent with ``predict_proba``, on rows that the parent has not seen.
+    """A classifier that is fitted after a parent with ``predict_proba``, on rows that the parent
+    has not seen.
 
-    A subclass implements ``_fit_after(train, calibration)`` and ``predict_proba``; rows, held-out rows and parents are as
-    :class:`~kdgraph.base.PostHoc` has them, which is how scikit-learn's ``CalibratedClassifierCV`` does with ``FrozenEstimator``.
+    A subclass implements ``_fit_after(train, calibration)`` and ``predict_proba``; rows, held-out
+    rows and parents are as :class:`~kdgraph.base.PostHoc` has them, which is how scikit-learn's
+    ``CalibratedClassifierCV`` does with ``FrozenEstimator``.
 
     Attributes
     ----------
@@ -286,9 +357,13 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
 
     parent_says: ClassVar = "predict_proba"
     takes_groups: ClassVar = False
-    """Whether it does something by group: ``fit`` and what predicts want to know each row's then."""
+    """Whether it does something by group: ``fit`` and what predicts want to know each row's
+    then.
+    """
     weights_as_given: ClassVar = False
-    """Whether what comes after the parent gets weights as they were passed, as where it fits a parent once more."""
+    """Whether what comes after the parent gets weights as they were passed, as where it fits a
+    parent once more.
+    """
 
     def fit(
         self,
@@ -302,24 +377,28 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         groups=None,
         groups_calibration=None,
     ):
-        """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and what comes after it on calibration rows.
+        """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, and
+        what comes after it on calibration rows.
 
-        After a frozen parent, give ``X_calibration`` and ``y_calibration``, rows that it was not fitted on, beside its training
-        rows X and y; without them X and y count as rows that it was not fitted on, and calibrate, with a warning.
+        After a frozen parent, give ``X_calibration`` and ``y_calibration``, rows that it was not
+        fitted on, beside its training rows X and y; without them X and y count as rows that it was
+        not fitted on, and calibrate, with a warning.
 
-        ``sample_weight``, Float[n], goes with the rows of X, also with those that are held out of them; ``sample_weight_calibration``,
-        Float[m], with those of ``X_calibration``: by class, say, where other classes are met in use as often (label shift).
-        A row of weight 0 is left out. A common factor of ``sample_weight``, or of ``sample_weight_calibration``, changes nothing that is
-        fitted after the parent, which gets the weights as they are: there they are divided by their mean, so that rows weigh 1 on average
-        wherever a row counts against a pseudo-count, a penalty or a number of rows.
-        ``groups``, [n], and ``groups_calibration``, [m], say which subgroup the rows belong to; only what :attr:`takes_groups` looks at
-        them.
+        ``sample_weight``, Float[n], goes with the rows of X, also with those that are held out of
+        them; ``sample_weight_calibration``, Float[m], with those of ``X_calibration``: by class,
+        say, where other classes are met in use as often (label shift). A row of weight 0 is left
+        out. A common factor of ``sample_weight``, or of ``sample_weight_calibration``, changes
+        nothing that is fitted after the parent, which gets the weights as they are: there they are
+        divided by their mean, so that rows weigh 1 on average wherever a row counts against a
+        pseudo-count, a penalty or a number of rows. ``groups``, [n], and ``groups_calibration``,
+        [m], say which subgroup the rows belong to; only what :attr:`takes_groups` looks at them.
 
         Raises
         ------
         TypeError : for an estimator that predicts no probabilities.
-        ValueError : for infinity; for NaN, unless the parent takes it, and imputes it where distances are measured; for one class only; for
-            calibration labels that are not among the training labels; for weights without their rows, or below 0; for groups that are not
+        ValueError : for infinity; for NaN, unless the parent takes it, and imputes it where
+            distances are measured; for one class only; for calibration labels that are not among
+            the training labels; for weights without their rows, or below 0; for groups that are not
             one for each row.
         """
         check_parameters(self)
@@ -327,14 +406,23 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         X, y = self._validated(X, y, reset=True)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        everything = _counted(Rows(X, y, weight, None if groups is None else one_each("groups", groups, len(X))))
+        everything = _counted(
+            Rows(X, y, weight, None if groups is None else one_each("groups", groups, len(X)))
+        )
         self.classes_ = self._classes_of(everything.y)
         everything = replace(everything, y=np.searchsorted(self.classes_, everything.y))
-        train, calibration = self._divided(everything, X_calibration, y_calibration, self.random_state)
+        train, calibration = self._divided(
+            everything, X_calibration, y_calibration, self.random_state
+        )
         if groups_calibration is not None:
-            calibration = replace(calibration, group=one_each("groups_calibration", groups_calibration, len(calibration)))
+            calibration = replace(
+                calibration,
+                group=one_each("groups_calibration", groups_calibration, len(calibration)),
+            )
         if sample_weight_calibration is not None:
-            calibration = _counted(self._weighted(calibration, sample_weight_calibration, X_calibration is not None))
+            calibration = _counted(
+                self._weighted(calibration, sample_weight_calibration, X_calibration is not None)
+            )
         self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
         self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
         with rows_checked():
@@ -358,16 +446,32 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             classes, given = np.asarray(self.estimator.classes_), classes
             unknown = np.setdiff1d(given, classes)
             if len(unknown):
-                raise ValueError(f"labels {unknown.tolist()} are not among the classes of the frozen parent, {classes.tolist()}")
+                raise ValueError(
+                    f"labels {unknown.tolist()} are not among the classes of the frozen parent,"
+                    f" {classes.tolist()}"
+                )
         if len(np.unique(y)) < 2:
-            raise ValueError(f"{type(self).__name__} needs rows of at least two classes, got one class: {np.unique(y).tolist()}")
+            raise ValueError(
+                f"{type(self).__name__} needs rows of at least two classes, got one class:"
+                f" {np.unique(y).tolist()}"
+            )
         return classes
 
     def _weighted(self, calibration: Rows, weight: Any, is_given: bool) -> Rows:
-        """The calibration rows with these weights, Float[m], which only rows that were given can have."""
+        """The calibration rows with these weights, Float[m], which only rows that were given can
+        have.
+        """
         if not is_given:
-            raise ValueError("sample_weight_calibration needs X_calibration; rows that are held out keep their sample_weight")
-        return replace(calibration, weight=_check_sample_weight(weight, calibration.X, dtype=np.float64, ensure_non_negative=True))
+            raise ValueError(
+                "sample_weight_calibration needs X_calibration; rows that are held out keep their"
+                " sample_weight"
+            )
+        return replace(
+            calibration,
+            weight=_check_sample_weight(
+                weight, calibration.X, dtype=np.float64, ensure_non_negative=True
+            ),
+        )
 
     def _labels(self, rows: Rows) -> np.ndarray:
         return self.classes_[rows.y]
@@ -376,14 +480,19 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         rows = super()._given(X, y)
         unknown = np.setdiff1d(rows.y, self.classes_)
         if len(unknown):
-            raise ValueError(f"calibration labels {unknown.tolist()} are not among the training labels {self.classes_.tolist()}")
+            raise ValueError(
+                f"calibration labels {unknown.tolist()} are not among the training labels"
+                f" {self.classes_.tolist()}"
+            )
         return Rows.of(rows.X, np.searchsorted(self.classes_, rows.y))
 
     def _held_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """By class; the only row of a class stays with the training rows."""
         alone = np.bincount(rows.y)[rows.y] == 1
         several = np.flatnonzero(~alone)
-        kept, held = train_test_split(several, test_size=self.calibration_size, stratify=rows.y[several], random_state=seed)
+        kept, held = train_test_split(
+            several, test_size=self.calibration_size, stratify=rows.y[several], random_state=seed
+        )
         return np.concatenate([kept, np.flatnonzero(alone)]), held
 
 
@@ -394,7 +503,9 @@ def _counted(rows: Rows) -> Rows:
 
 
 def _of_mean_weight_one(*parts: Rows) -> list[Rows]:
-    """The parts with weights divided by a common factor, after which those of all their rows have mean 1."""
+    """The parts with weights divided by a common factor, after which those of all their rows have
+    mean 1.
+    """
     weight = np.concatenate([rows.weight for rows in parts])
     largest = weight.max()  # divided first, so that the sum is finite and has all its digits
     mean = (weight / largest).mean()

@@ -1,6 +1,7 @@
 """Rows of one role, in an array or in a data frame of pandas.
 
-What an estimator takes: missing values, data frames, weights. scikit-learn's tags say it of what stands alone, not of pipelines.
+What an estimator takes: missing values, data frames, weights. scikit-learn's tags say it of what
+stands alone, not of pipelines.
 
 Features whose values single precision, in which scikit-learn's trees compute, cannot tell apart.
 """
@@ -30,7 +31,8 @@ class Rows:
     Attributes
     ----------
     X : Float[n, d], images Float[n, c, h, w], or a data frame.
-    y : after a classifier Int[n], positions in ``classes_``; after a regressor Float[n]; for a detector [n] labels as they came, or None.
+    y : after a classifier Int[n], positions in ``classes_``; after a regressor Float[n]; for a
+    detector [n] labels as they came, or None.
     weight : Float[n].
     group : [n], which subgroup each row belongs to, or None where nobody said it.
     """
@@ -56,7 +58,12 @@ class Rows:
         """The rows of both, these first."""
         y, weight = np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight])
         groups = [rows.group for rows in (self, other) if rows.group is not None]
-        return Rows(stacked(self.X, other.X), y, weight, np.concatenate(groups) if len(groups) == 2 else None)
+        return Rows(
+            stacked(self.X, other.X),
+            y,
+            weight,
+            np.concatenate(groups) if len(groups) == 2 else None,
+        )
 
     def one_hot(self, n_classes: int) -> np.ndarray:
         """Float[n, K]: the weight of each row in the column of its class."""
@@ -71,7 +78,9 @@ def is_frame(X: Any) -> bool:
 
 
 def take(X: Any, index: Any) -> Any:
-    """The rows of X (an array or a data frame) at the positions ``index``: a slice, Int[m] or Bool[n]."""
+    """The rows of X (an array or a data frame) at the positions ``index``: a slice, Int[m] or
+    Bool[n].
+    """
     return X.iloc[index] if is_frame(X) else X[index]
 
 
@@ -99,12 +108,17 @@ def stacked(first: Any, then: Any) -> Any:
     return pd.concat([first, then], ignore_index=True)
 
 
-IMPUTE = "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(), RandomForestClassifier())"
+IMPUTE = (
+    "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
+    " RandomForestClassifier())"
+)
 """The way out, where missing values cannot be taken."""
 
 
 def allows_missing(estimator: Any) -> bool:
-    """Whether X with NaN may be given to it: as its tag says, or because it is composed of others, which refuse what they cannot take."""
+    """Whether X with NaN may be given to it: as its tag says, or because it is composed of others,
+    which refuse what they cannot take.
+    """
     if hasattr(estimator, "__sklearn_tags__") and not isinstance(estimator, type):
         tags = estimator.__sklearn_tags__()
         if tags.input_tags.allow_nan or tags.no_validation:
@@ -113,19 +127,32 @@ def allows_missing(estimator: Any) -> bool:
 
 
 def reads_columns(estimator: Any) -> bool:
-    """Whether a data frame should come to it as one: it is composed of others, or is frozen and was fitted on columns with names."""
-    return hasattr(estimator, "feature_names_in_") if isinstance(estimator, FrozenEstimator) else is_composed(estimator)
+    """Whether a data frame should come to it as one: it is composed of others, or is frozen and was
+    fitted on columns with names.
+    """
+    return (
+        hasattr(estimator, "feature_names_in_")
+        if isinstance(estimator, FrozenEstimator)
+        else is_composed(estimator)
+    )
 
 
 def takes_categories(estimator: Any) -> bool:
-    """Return whether it takes columns of pandas' category type from a data frame, as scikit-learn's histogram gradient boosting does."""
+    """Return whether it takes columns of pandas' category type from a data frame, as scikit-learn's
+    histogram gradient boosting does.
+    """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
-    return isinstance(getattr(estimator, "categorical_features", None), str) and estimator.categorical_features == "from_dtype"
+    return (
+        isinstance(getattr(estimator, "categorical_features", None), str)
+        and estimator.categorical_features == "from_dtype"
+    )
 
 
 def has_categories(X: Any) -> bool:
-    """Return whether a column of the data frame X (of pandas, with n rows) is of the category type."""
+    """Return whether a column of the data frame X (of pandas, with n rows) is of the category
+    type.
+    """
     return any(str(dtype) == "category" for dtype in X.dtypes)
 
 
@@ -134,7 +161,8 @@ def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
 
     Parameters
     ----------
-    X : a data frame of pandas, or an array [n, d] of text or objects; of other arrays there is nothing to check.
+    X : a data frame of pandas, or an array [n, d] of text or objects; of other arrays there is
+    nothing to check.
     estimator : what is to be fitted on X, named in the error.
     categories : whether it takes columns of pandas' category type.
 
@@ -154,9 +182,14 @@ def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
     for called, name, column in columns:
         kind = getattr(column.dtype, "kind", "O")
         if kind in "mM" or str(column.dtype).startswith("period"):
-            example = f"X.assign({name}=X[{name!r}].astype('int64'))" if str(name).isidentifier() else "X[name].astype('int64')"
+            example = (
+                f"X.assign({name}=X[{name!r}].astype('int64'))"
+                if str(name).isidentifier()
+                else "X[name].astype('int64')"
+            )
             raise ValueError(
-                f"column {called} holds dates or durations, and {_named(estimator)} takes numbers; make it a number, as in {example}"
+                f"column {called} holds dates or durations, and {_named(estimator)} takes numbers;"
+                f" make it a number, as in {example}"
             )
         if kind in "OUS" and not (categories and str(column.dtype) == "category"):
             _check_text(column, called, name, estimator)
@@ -165,13 +198,24 @@ def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
 def _check_text(column: Any, called: str, name: Any, estimator: Any) -> None:
     """Refuse text that is no number; other objects are left to scikit-learn."""
     values = np.asarray(column, dtype=object)
-    text = next((value for value in values.tolist() if isinstance(value, str) and not reads_as_number(value)), None)
+    text = next(
+        (
+            value
+            for value in values.tolist()
+            if isinstance(value, str) and not reads_as_number(value)
+        ),
+        None,
+    )
     if text is None:
         return
-    encoder = f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [{name!r}]), remainder='passthrough')"
+    encoder = (
+        f"make_column_transformer((OneHotEncoder(handle_unknown='ignore'), [{name!r}]),"
+        " remainder='passthrough')"
+    )
     raise ValueError(
-        f"could not convert string to float: {text!r} in column {called}; {_named(estimator)} takes numbers, put an encoder into the "
-        f"pipeline, as in make_pipeline({encoder}, {_named(estimator)}())"
+        f"could not convert string to float: {text!r} in column {called}; {_named(estimator)} takes"
+        f" numbers, put an encoder into the pipeline, as in make_pipeline({encoder},"
+        f" {_named(estimator)}())"
     )
 
 
@@ -182,7 +226,9 @@ def _named(estimator: Any) -> str:
 
 
 def transforms_first(estimator: Any) -> bool:
-    """Whether it is a pipeline with steps before the last one, frozen, calibrated or otherwise wrapped as it may be."""
+    """Whether it is a pipeline with steps before the last one, frozen, calibrated or otherwise
+    wrapped as it may be.
+    """
     if isinstance(estimator, Pipeline):
         return len(estimator.steps) > 1
     inner = getattr(estimator, "estimator", None)
@@ -190,7 +236,8 @@ def transforms_first(estimator: Any) -> bool:
 
 
 def weights_for(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
-    """What to give ``estimator.fit`` for weights Float[n]: nothing where all are 1; of a pipeline they are for the last step.
+    """What to give ``estimator.fit`` for weights Float[n]: nothing where all are 1; of a pipeline
+    they are for the last step.
 
     With metadata routing of scikit-learn on, the pipeline's steps request them.
     """
@@ -206,7 +253,9 @@ def weights_for(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def is_composed(estimator: Any) -> bool:
-    """Return whether some of its parameters are estimators; as scikit-learn's meta-estimators and pipelines have."""
+    """Return whether some of its parameters are estimators; as scikit-learn's meta-estimators and
+    pipelines have.
+    """
     if isinstance(estimator, FrozenEstimator):
         return is_composed(estimator.estimator)
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
@@ -215,7 +264,9 @@ def is_composed(estimator: Any) -> bool:
 
 
 _ROWS = 2000
-"""Rows that are looked at, evenly spaced: sorting 1,000 columns of as many takes 0.1 s, and chance merges less than 0.1 % of them."""
+"""Rows that are looked at, evenly spaced: sorting 1,000 columns of as many takes 0.1 s, and chance
+merges less than 0.1 % of them.
+"""
 _KEPT = 0.9
 """Share of the different values of a feature that must remain in single precision."""
 _TREES = (BaseForest, BaseDecisionTree, GradientBoostingClassifier, GradientBoostingRegressor)
@@ -246,7 +297,9 @@ def distinct_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def computes_in_single_precision(estimator: Any) -> bool:
-    """Return whether an estimator, or the last one of those that it is composed of, rounds its input to float32."""
+    """Return whether an estimator, or the last one of those that it is composed of, rounds its
+    input to float32.
+    """
     while True:
         if isinstance(estimator, Pipeline):
             estimator = estimator.steps[-1][1]
@@ -263,8 +316,11 @@ def computes_in_single_precision(estimator: Any) -> bool:
             return False
 
 
-def warn_of_lost_values(owner: str, parent: Any, X: Any, names: Sequence[str] = (), *, scale: str | None = None) -> None:
-    """Warn of features of which a fitted parent tells few values apart, because it rounds them to float32.
+def warn_of_lost_values(
+    owner: str, parent: Any, X: Any, names: Sequence[str] = (), *, scale: str | None = None
+) -> None:
+    """Warn of features of which a fitted parent tells few values apart, because it rounds them to
+    float32.
 
     Parameters
     ----------
@@ -272,19 +328,31 @@ def warn_of_lost_values(owner: str, parent: Any, X: Any, names: Sequence[str] = 
     parent : fitted; what a pipeline makes of the rows before its last step is looked at.
     X : rows [n, d] that it was fitted on: an array or a data frame; images are in [0, 1] and pass.
     names : of the d features; empty: their positions, or the columns of the data frame.
-    scale : the override that moves each feature to [0, 1], if there is one; it is offered where it helps.
+    scale : the override that moves each feature to [0, 1], if there is one; it is offered where it
+        helps.
     """
     if not computes_in_single_precision(parent):
         return
     rows, names = _as_the_last_step_sees(parent, X, names)
-    if rows is None or rows.ndim != 2 or rows.dtype.kind not in "iuf" or len(rows) < 2 or 0 in rows.shape:
+    if (
+        rows is None
+        or rows.ndim != 2
+        or rows.dtype.kind not in "iuf"
+        or len(rows) < 2
+        or 0 in rows.shape
+    ):
         return
     rows = rows.astype(np.float64, copy=False)
     double, single = distinct_values(rows)
     if not (lost := np.flatnonzero(single < _KEPT * double)).size:
         return
     j = int(lost[np.argmax(double[lost] - single[lost])])
-    called = some([f"'{names[i]}'" if len(names) == rows.shape[1] else f"column {i}" for i in [j, *(i for i in lost if i != j)]])
+    called = some(
+        [
+            f"'{names[i]}'" if len(names) == rows.shape[1] else f"column {i}"
+            for i in [j, *(i for i in lost if i != j)]
+        ]
+    )
     different = f"{owner}: of {double[j]:,} different values of {called}"
     found = f"{different}, single precision, in which {_name(parent)} computes, has {single[j]:,}"
     low, high = np.nanmin(rows[:, lost], axis=0), np.nanmax(rows[:, lost], axis=0)
@@ -294,11 +362,16 @@ def warn_of_lost_values(owner: str, parent: Any, X: Any, names: Sequence[str] = 
     elif scale is not None:
         way_out = "subtract the offset of the column, or take outliers out of it"
     else:
-        way_out = "subtract the offset, or standardise in the parent's pipeline, as in make_pipeline(StandardScaler(), model)"
+        way_out = (
+            "subtract the offset, or standardise in the parent's pipeline, as in"
+            " make_pipeline(StandardScaler(), model)"
+        )
     warnings.warn(f"{found}; {way_out}", stacklevel=3)
 
 
-def _as_the_last_step_sees(parent: Any, X: Any, names: Sequence[str]) -> tuple[np.ndarray | None, Sequence[str]]:
+def _as_the_last_step_sees(
+    parent: Any, X: Any, names: Sequence[str]
+) -> tuple[np.ndarray | None, Sequence[str]]:
     """Rows as an array, and the names of its columns, behind the transformers of a pipeline."""
     names = list(names) or [str(name) for name in getattr(X, "columns", ())]
     while isinstance(parent, FrozenEstimator):

@@ -5,4 +5,13 @@ from kdgraph.calibration.groupwise import GroupWise
 from kdgraph.calibration.odin import OdinCalibration
 from kdgraph.calibration.selection import BestCalibrator
 
-__all__ = ["BestCalibrator", "GroupWise", "LinearPool", "OdinCalibration", "Refit", "Retrained", "ScoreMap", "Uncalibrated"]
+__all__ = [
+    "BestCalibrator",
+    "GroupWise",
+    "LinearPool",
+    "OdinCalibration",
+    "Refit",
+    "Retrained",
+    "ScoreMap",
+    "Uncalibrated",
+]

@@ -26,15 +26,20 @@ def known_groups(rows: Rows, method: str, missing: str) -> np.ndarray:
     Raises
     ------
     ValueError
-        In one line, with the words ``missing`` where nobody says the groups, and with the value where a row has None or NaN for one.
+        In one line, with the words ``missing`` where nobody says the groups, and with the value
+        where a row has None or NaN for one.
     """
     from pandas import isna
 
     if rows.group is None:
         raise ValueError(missing)
     if (nobody := isna(rows.group)).any():
-        found = f"got {rows.group[nobody][0]} among those of the calibration rows ({nobody.sum()} such)"
-        raise ValueError(f"{method} needs the group of each row, {found}; name one, or leave the row out")
+        found = (
+            f"got {rows.group[nobody][0]} among those of the calibration rows ({nobody.sum()} such)"
+        )
+        raise ValueError(
+            f"{method} needs the group of each row, {found}; name one, or leave the row out"
+        )
     return rows.group
 
 
@@ -54,7 +59,8 @@ class GroupWise(PostHocClassifier):
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
+    estimator : any classifier with ``predict_proba``. Cloned and fitted;
+    ``FrozenEstimator(fitted)`` is used as it is.
     calibrator : what is fitted for each group; its own ``estimator`` is replaced by the parent.
     min_rows : a group with fewer calibration rows has the calibrator of all rows.
     calibration_size, random_state : as in :class:`~kdgraph.base.PostHocClassifier`.
@@ -67,12 +73,13 @@ class GroupWise(PostHocClassifier):
 
     Notes
     -----
-    Rows of a group that is not among ``groups_``, and rows of which nobody says the group, get what ``shared_`` makes of them. Histogram
-    binning by group is LoRe with the kernel "group".
+    Rows of a group that is not among ``groups_``, and rows of which nobody says the group, get what
+    ``shared_`` makes of them. Histogram binning by group is LoRe with the kernel "group".
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 1: temperature scaling and histogram binning by group.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 1: temperature
+    scaling and histogram binning by group.
 
     Examples
     --------
@@ -98,7 +105,10 @@ class GroupWise(PostHocClassifier):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.calibrator is None:
             raise ValueError("GroupWise needs a calibrator, got None")
-        needed = "GroupWise needs the group of each row: groups, and groups_calibration where there are calibration rows"
+        needed = (
+            "GroupWise needs the group of each row: groups, and groups_calibration where there are"
+            " calibration rows"
+        )
         of_row = known_groups(calibration, "GroupWise", needed)
         self.shared_ = self._fitted(train, calibration)
         groups, self.calibrators_, self.without_ = [], [], {}
@@ -109,7 +119,10 @@ class GroupWise(PostHocClassifier):
                 continue
             try:
                 self.calibrators_.append(self._fitted(train, mine))
-            except (ValueError, RuntimeError) as error:  # of one class, or too easily told apart: some calibrators make nothing of these
+            except (
+                ValueError,
+                RuntimeError,
+            ) as error:  # of one class, or too easily told apart: some calibrators make nothing of these
                 self.without_[group] = str(error)
                 continue
             groups.append(group)
@@ -117,16 +130,23 @@ class GroupWise(PostHocClassifier):
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: which groups have no calibrator of their own."""
-        return {"groups": len(self.groups_), "without": {str(group): why for group, why in self.without_.items()}}
+        return {
+            "groups": len(self.groups_),
+            "without": {str(group): why for group, why in self.without_.items()},
+        }
 
     @available_if(_gives("predict_proba"))
     def predict_proba(self, X, groups=None) -> np.ndarray:
-        """Float[n, K]: rows are finite and sum to 1; ``groups``, [n], says to which each row belongs."""
+        """Float[n, K]: rows are finite and sum to 1; ``groups``, [n], says to which each row
+        belongs.
+        """
         return self._by_group("predict_proba", X, groups)
 
     @available_if(_gives("predict_confidence"))
     def predict_confidence(self, X, groups=None) -> np.ndarray:
-        """Float[n] in [0, 1]: the probability that :meth:`predict` is right; ``groups``, [n], says to which each row belongs."""
+        """Float[n] in [0, 1]: the probability that :meth:`predict` is right; ``groups``, [n], says
+        to which each row belongs.
+        """
         return self._by_group("predict_confidence", X, groups)
 
     def predict(self, X, groups=None) -> np.ndarray:
@@ -134,15 +154,29 @@ class GroupWise(PostHocClassifier):
         return self._by_group("predict", X, groups)
 
     def _fitted(self, train: Rows, rows: Rows) -> Any:
-        frozen = self.estimator_ if isinstance(self.estimator_, FrozenEstimator) else FrozenEstimator(self.estimator_)
-        given = {"X_calibration": rows.X, "y_calibration": self.classes_[rows.y], "sample_weight_calibration": rows.weight}
-        return seeded_clone(self.calibrator, self.random_state).set_params(estimator=frozen).fit(train.X, self.classes_[train.y], **given)
+        frozen = (
+            self.estimator_
+            if isinstance(self.estimator_, FrozenEstimator)
+            else FrozenEstimator(self.estimator_)
+        )
+        given = {
+            "X_calibration": rows.X,
+            "y_calibration": self.classes_[rows.y],
+            "sample_weight_calibration": rows.weight,
+        }
+        return (
+            seeded_clone(self.calibrator, self.random_state)
+            .set_params(estimator=frozen)
+            .fit(train.X, self.classes_[train.y], **given)
+        )
 
     def _by_group(self, method: str, X: Any, groups: Any) -> np.ndarray:
         """What each row's calibrator says; that of all rows is asked first, and gives way."""
         check_is_fitted(self)
         X = self._checked(X)
-        said = np.array(getattr(self.shared_, method)(X))  # a copy: given scores answer with a part of X itself
+        said = np.array(
+            getattr(self.shared_, method)(X)
+        )  # a copy: given scores answer with a part of X itself
         if groups is None:
             return said
         given = one_each("groups", groups, len(said))

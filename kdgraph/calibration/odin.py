@@ -1,4 +1,6 @@
-"""ODIN as a calibrator: the softmax at a temperature, after a small step of the input towards what the network predicts."""
+"""ODIN as a calibrator: the softmax at a temperature, after a small step of the input towards what
+the network predicts.
+"""
 
 from __future__ import annotations
 
@@ -25,26 +27,31 @@ _LOG_TEMPERATURES = (np.log(1e-2), np.log(1e4))
 
 @dataclass(eq=False, repr=False)
 class OdinCalibration(PostHocClassifier):
-    """Probabilities softmax(f(x̃)/T) of a network with logits f, x̃ being the row after a step of ε towards the predicted class.
+    """Probabilities softmax(f(x̃)/T) of a network with logits f, x̃ being the row after a step of ε
+    towards the predicted class.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as
-        it is.
+    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used as it is.
     temperature : T; "auto": chosen in ``fit``.
-    epsilon : ε, by which each number that the network takes goes up or down, in units of the spread of these numbers over training rows, as
-        the images of Liang et al. are divided by their standard deviation; "auto": one of ``epsilons``, chosen in ``fit``.
+    epsilon : ε, by which each number that the network takes goes up or down, in units of the spread
+        of these numbers over training rows, as the images of Liang et al. are divided by their
+        standard deviation; "auto": one of ``epsilons``, chosen in ``fit``.
     epsilons : what "auto" chooses ε from.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
+        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes
     ----------
-    estimator_, classes_, prior_ : the fitted parent, its labels, the class shares of the training rows.
+    estimator_, classes_, prior_ : the fitted parent, its labels, the class shares of the training
+    rows.
     temperature_, epsilon_, unit_ : T, ε, and the spread that ε is a multiple of.
-    tried_ : (ε, T, what was made small) of each pair that was compared: the negative log likelihood of the calibration rows in nats; or,
-        with rows out of distribution, the share of them that passes where 95 % of the calibration rows do. None where nothing was chosen.
+    tried_ : (ε, T, what was made small) of each pair that was compared: the negative log likelihood
+        of the calibration rows in nats; or, with rows out of distribution, the share of them that
+        passes where 95 % of the calibration rows do. None where nothing was chosen.
 
     Raises
     ------
@@ -52,18 +59,22 @@ class OdinCalibration(PostHocClassifier):
 
     Notes
     -----
-    x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), S being the softmax at T and ŷ its largest class, so a step raises the confidence, and ε = 0 is
-    temperature scaling. T and ε have the least negative log likelihood on the calibration rows. T is searched for each ε with the direction
-    that has the T of ε = 0, on which it hardly depends (of two classes not at all), and each pair is then judged by what it predicts.
+    x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), S being the softmax at T and ŷ its largest class, so a step
+    raises the confidence, and ε = 0 is temperature scaling. T and ε have the least negative log
+    likelihood on the calibration rows. T is searched for each ε with the direction that has the T
+    of ε = 0, on which it hardly depends (of two classes not at all), and each pair is then judged
+    by what it predicts.
 
-    Liang et al. choose both by rows out of distribution (``fit(…, X_ood=…)``, in a run ``protocol=paper``), for telling those apart and not
-    for calibration: such a T is a hundred or more, and the probabilities are nearly alike. Dey et al. compare with ODIN as a calibrator and
+    Liang et al. choose both by rows out of distribution (``fit(…, X_ood=…)``, in a run
+    ``protocol=paper``), for telling those apart and not for calibration: such a T is a hundred or
+    more, and the probabilities are nearly alike. Dey et al. compare with ODIN as a calibrator and
     do not say how they were chosen. Pixels are not cut off at 0 and 1.
 
     References
     ----------
-    Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image detection in neural networks", ICLR 2018, Eq. 1 and 2.
-    Dey et al., "Deep discriminative to kernel density graph for in- and out-of-distribution calibrated inference", Tables 1 and 4.
+    Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image detection in
+    neural networks", ICLR 2018, Eq. 1 and 2. Dey et al., "Deep discriminative to kernel density
+    graph for in- and out-of-distribution calibrated inference", Tables 1 and 4.
 
     Examples
     --------
@@ -91,12 +102,14 @@ class OdinCalibration(PostHocClassifier):
 
         Parameters
         ----------
-        X_ood : rows out of distribution, like X, that choose T (of :data:`TEMPERATURES`) and ε as the paper does: the first pair at which
-            the fewest of them pass where 95 % of the calibration rows do, by the largest probability.
+        X_ood : rows out of distribution, like X, that choose T (of :data:`TEMPERATURES`) and ε as
+            the paper does: the first pair at which the fewest of them pass where 95 % of the
+            calibration rows do, by the largest probability.
 
         Warns
         -----
-        UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of distribution for the method.
+        UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of
+            distribution for the method.
         """
         self._out = X_ood
         try:
@@ -104,7 +117,10 @@ class OdinCalibration(PostHocClassifier):
         finally:
             del self._out
         if X_ood is not None and self.tried_ is not None:
-            told = "rows out of distribution chose temperature and epsilon; of rows like them it is no longer true that nothing was seen"
+            told = (
+                "rows out of distribution chose temperature and epsilon; of rows like them it is no"
+                " longer true that nothing was seen"
+            )
             warnings.warn(f"{type(self).__name__}: {told}", stacklevel=2)
         return self
 
@@ -113,7 +129,11 @@ class OdinCalibration(PostHocClassifier):
             raise ParameterError("epsilons must have at least one number, got []")
         self.unit_ = input_spread(self.estimator_, train.X)
         if "auto" not in (self.temperature, self.epsilon):
-            self.tried_, self.epsilon_, self.temperature_ = None, float(self.epsilon), float(self.temperature)
+            self.tried_, self.epsilon_, self.temperature_ = (
+                None,
+                float(self.epsilon),
+                float(self.temperature),
+            )
             return
         if self._out is not None:
             self.tried_ = list(self._judged_by_outliers(calibration, self._validated(self._out)[0]))
@@ -125,24 +145,33 @@ class OdinCalibration(PostHocClassifier):
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]."""
         X = self._checked(X)
-        return softmax(self._logits(X, self.temperature_, [self.epsilon_])[0] / self.temperature_, axis=1)
+        return softmax(
+            self._logits(X, self.temperature_, [self.epsilon_])[0] / self.temperature_, axis=1
+        )
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record."""
         return {"temperature": self.temperature_, "epsilon": self.epsilon_, "unit": self.unit_}
 
     def _steps(self) -> list[float]:
-        return [float(size) for size in (self.epsilons if self.epsilon == "auto" else [self.epsilon])]
+        return [
+            float(size) for size in (self.epsilons if self.epsilon == "auto" else [self.epsilon])
+        ]
 
     def _logits(self, X: Any, temperature: float, epsilons: Sequence[float]) -> list[np.ndarray]:
-        return logits_after_step(self.estimator_, X, temperature, [self.unit_ * step for step in epsilons])
+        return logits_after_step(
+            self.estimator_, X, temperature, [self.unit_ * step for step in epsilons]
+        )
 
     def _judged_by_likelihood(self, rows: Rows) -> Iterator[tuple[float, float, float]]:
         """ε, T and the negative log likelihood of each pair."""
         steps = self._steps()
         if self.temperature != "auto":
             t = float(self.temperature)
-            yield from ((e, t, _nll(logits, rows, t)) for e, logits in zip(steps, self._logits(rows.X, t, steps), strict=True))
+            yield from (
+                (e, t, _nll(logits, rows, t))
+                for e, logits in zip(steps, self._logits(rows.X, t, steps), strict=True)
+            )
             return
         alone = _best_temperature(self._logits(rows.X, 1.0, [0.0])[0], rows)
         for e, logits in zip(steps, self._logits(rows.X, alone, steps), strict=True):
@@ -169,6 +198,9 @@ def _nll(logits: np.ndarray, rows: Rows, temperature: float) -> float:
 def _best_temperature(logits: np.ndarray, rows: Rows) -> float:
     """T of the least negative log likelihood, which is convex in 1/T, to three digits or more."""
     found = minimize_scalar(
-        lambda log_t: _nll(logits, rows, float(np.exp(log_t))), bounds=_LOG_TEMPERATURES, method="bounded", options={"xatol": 1e-4}
+        lambda log_t: _nll(logits, rows, float(np.exp(log_t))),
+        bounds=_LOG_TEMPERATURES,
+        method="bounded",
+        options={"xatol": 1e-4},
     )
     return float(np.exp(found.x))

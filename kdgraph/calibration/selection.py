@@ -26,29 +26,36 @@ NONE = "none"
 
 @dataclass(eq=False, repr=False)
 class Choice:
-    """Of several calibrators, and the parent as it is, the one with the least cross-validated loss on the calibration rows. Ours.
+    """Of several calibrators, and the parent as it is, the one with the least cross-validated loss
+    on the calibration rows. Ours.
 
-    Each candidate is fitted with all folds of the calibration rows but one and judged on that one; the best is fitted once more with all of
-    them. One that bends to the rows it is fitted on, as isotonic regression does with few of them, is thus not judged on these.
+    Each candidate is fitted with all folds of the calibration rows but one and judged on that one;
+    the best is fitted once more with all of them. One that bends to the rows it is fitted on, as
+    isotonic regression does with few of them, is thus not judged on these.
 
-    Such a choice is noisy where candidates are alike: the least of several noisy numbers is often not that of the best one. With a
-    ``default``, of which there is reason to expect most, another has to be clearly better: its loss must be less by ``margin`` standard
-    errors of the difference, which is paired by row.
+    Such a choice is noisy where candidates are alike: the least of several noisy numbers is often
+    not that of the best one. With a ``default``, of which there is reason to expect most, another
+    has to be clearly better: its loss must be less by ``margin`` standard errors of the difference,
+    which is paired by row.
 
-    It stands before the calibrator that a subclass is, which implements ``_candidates()``, ``_fold_of(rows)``, ``_loss(...)`` and
-    ``_fitted(...)``, and says of ``rows`` what they are.
+    It stands before the calibrator that a subclass is, which implements ``_candidates()``,
+    ``_fold_of(rows)``, ``_loss(...)`` and ``_fitted(...)``, and says of ``rows`` what they are.
 
     Parameters
     ----------
-    candidates : calibrators by name, whose own ``estimator`` is replaced by the fitted parent; None: those of the subclass.
-    default : name of the candidate that is used unless another is clearly better; None: the best one is, however close it is.
+    candidates : calibrators by name, whose own ``estimator`` is replaced by the fitted parent;
+    None: those of the subclass.
+    default : name of the candidate that is used unless another is clearly better; None: the best
+    one is, however close it is.
     margin : standard errors of the difference that count as clear.
     folds : of the cross-validation; fewer where there are too few rows of a kind.
 
     Attributes
     ----------
-    chosen_ : name of the candidate, "none" for the parent as it is; of equally good ones the first, the parent before all others.
-    evidence_ : by how many standard errors the best one's loss is below the default's; 0 if they are the same, None without a default.
+    chosen_ : name of the candidate, "none" for the parent as it is; of equally good ones the first,
+    the parent before all others.
+    evidence_ : by how many standard errors the best one's loss is below the default's; 0 if they
+    are the same, None without a default.
     nll_ : cross-validated loss of each, a mean over rows.
     """
 
@@ -67,22 +74,33 @@ class Choice:
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         names = (NONE, *self._candidates())
         if self.default is not None and self.default not in names:
-            raise ParameterError(f"default must be one of the candidates ({', '.join(names)}), got {self.default!r}")
+            raise ParameterError(
+                f"default must be one of the candidates ({', '.join(names)}), got {self.default!r}"
+            )
         fold = self._fold_of(calibration)
         if fold is not None:
             losses = self._cross_validated(train, calibration, fold)
-            means = {name: float(np.average(by_row, weights=calibration.weight)) for name, by_row in losses.items()}
+            means = {
+                name: float(np.average(by_row, weights=calibration.weight))
+                for name, by_row in losses.items()
+            }
             self.nll_, best = means, min(means, key=means.__getitem__)
             self.chosen_, self.evidence_ = self._choice(best, losses, calibration.weight)
         else:
-            left = "the parent stays as it is" if self.default is None else f"{self.default} is used"
+            left = (
+                "the parent stays as it is" if self.default is None else f"{self.default} is used"
+            )
             warnings.warn(f"{self._too_few}: nothing can be judged, {left}", stacklevel=4)
             self.chosen_, self.evidence_ = self.default or NONE, None
             self.nll_ = {self.chosen_: None}
         self.calibrated_ = self._fitted(self.chosen_, train, calibration)
 
-    def _choice(self, best: str, losses: Mapping[str, np.ndarray], weight: np.ndarray) -> tuple[str, float | None]:
-        """Who is used, and how clearly the best is better than the default, of losses of rows with weights Float[n]."""
+    def _choice(
+        self, best: str, losses: Mapping[str, np.ndarray], weight: np.ndarray
+    ) -> tuple[str, float | None]:
+        """Who is used, and how clearly the best is better than the default, of losses of rows with
+        weights Float[n].
+        """
         if self.default is None:
             return best, None
         gained, n = losses[self.default] - losses[best], len(weight)
@@ -92,9 +110,18 @@ class Choice:
         return (best if evidence > self.margin else self.default), evidence
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the calibrator that was chosen, and the cross-validated NLL of each."""
-        about = {} if self.default is None else {"default": self.default, "evidence": self.evidence_}
-        return {"chosen": self.chosen_, "calibration_nll": self.nll_[self.chosen_], "nll": self.nll_, **about}
+        """What was learnt, for the record: the calibrator that was chosen, and the cross-validated
+        NLL of each.
+        """
+        about = (
+            {} if self.default is None else {"default": self.default, "evidence": self.evidence_}
+        )
+        return {
+            "chosen": self.chosen_,
+            "calibration_nll": self.nll_[self.chosen_],
+            "nll": self.nll_,
+            **about,
+        }
 
     def _cross_validated(self, train: Rows, rows: Rows, fold: np.ndarray) -> dict[str, np.ndarray]:
         """Loss of each candidate by row; ``fold`` is Int[n]."""
@@ -122,21 +149,24 @@ class Choice:
 
 @dataclass(eq=False, repr=False)
 class BestCalibrator(Choice, Uncalibrated):
-    """Of several calibrators, and the parent as it is, the one with the least cross-validated NLL on the calibration rows. Ours.
+    """Of several calibrators, and the parent as it is, the one with the least cross-validated NLL
+    on the calibration rows. Ours.
 
-    How it chooses is told by :class:`Choice`; :class:`~kdgraph.calibration.top_label.BestConfidence` does so among calibrators of
-    top-label confidence.
+    How it chooses is told by :class:`Choice`;
+    :class:`~kdgraph.calibration.top_label.BestConfidence` does so among calibrators of top-label
+    confidence.
 
     Parameters
     ----------
-    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds,
-        and seeds candidates that have no seed of their own.
-    candidates, default, margin, folds : as in :class:`Choice`. None: temperature, sigmoid and isotonic; no more folds than the rarest
-        class has calibration rows.
+    estimator, calibration_size, random_state : as in :class:`~kdgraph.calibration.Uncalibrated`;
+        ``random_state`` also draws the folds, and seeds candidates that have no seed of their own.
+    candidates, default, margin, folds : as in :class:`Choice`. None: temperature, sigmoid and
+        isotonic; no more folds than the rarest class has calibration rows.
 
     Attributes
     ----------
-    chosen_, evidence_, nll_ : as in :class:`Choice`; in nats a row, and the label's probability counts as at least 1e-6.
+    chosen_, evidence_, nll_ : as in :class:`Choice`; in nats a row, and the label's probability
+        counts as at least 1e-6.
 
     Examples
     --------
@@ -155,14 +185,19 @@ class BestCalibrator(Choice, Uncalibrated):
     def _candidates(self) -> Mapping[str, Any]:
         if self.candidates is not None:
             return self.candidates
-        return {method: ScoreMap(None, method=method) for method in ("temperature", "sigmoid", "isotonic")}
+        return {
+            method: ScoreMap(None, method=method)
+            for method in ("temperature", "sigmoid", "isotonic")
+        }
 
     def _fold_of(self, rows: Rows) -> np.ndarray | None:
         folds = min(self.folds, int(np.bincount(rows.y, minlength=len(self.classes_)).min()))
         if folds < 2:
             return None
         found = np.empty(len(rows), dtype=np.intp)
-        parts = StratifiedKFold(folds, shuffle=True, random_state=check_random_state(self.random_state)).split(rows.y, rows.y)
+        parts = StratifiedKFold(
+            folds, shuffle=True, random_state=check_random_state(self.random_state)
+        ).split(rows.y, rows.y)
         for f, (_, judged) in enumerate(parts):
             found[judged] = f
         return found

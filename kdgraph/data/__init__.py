@@ -1,4 +1,6 @@
-"""What comes in: simulations that know their posterior, tables, rows out of distribution, and the split into roles."""
+"""What comes in: simulations that know their posterior, tables, rows out of distribution, and the
+split into roles.
+"""
 
 from __future__ import annotations
 

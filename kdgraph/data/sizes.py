@@ -19,15 +19,22 @@ SIMULATED_ROWS = 1000
 TEST_SHARE = 0.3
 """Share of a table's rows that test where nothing is said."""
 CALIBRATION_SHARE = 0.3
-"""Share of calibration among the rows that fit and calibrate, as in Dey et al., "Deep discriminative to kernel density graph"."""
+"""Share of calibration among the rows that fit and calibrate, as in Dey et al., "Deep
+discriminative to kernel density graph".
+"""
 CALIBRATION_PER_TRAIN = 0.43
 """The same share, 30 : 70, from the number of training rows."""
 SMALLEST_SAMPLE = 100
-"""Rows that fit and calibrate at ``log_share`` 0: the smallest sample of the tabular study of Dey et al."""
+"""Rows that fit and calibrate at ``log_share`` 0: the smallest sample of the tabular study of Dey
+et al.
+"""
 
 ROLES = {
     "n_train": "nothing can be learnt; give a number of rows, or null for the default",
-    "n_calibration": "a calibrator needs 2 rows of each class; give a number of rows, or null for 30 % of the rows that fit and calibrate",
+    "n_calibration": (
+        "a calibrator needs 2 rows of each class; give a number of rows, or null for 30 % of the"
+        " rows that fit and calibrate"
+    ),
     "n_test": "nothing can be measured; give a number of rows, or null for the default",
 }
 """What is impossible without rows of each role."""
@@ -49,15 +56,21 @@ class Counts:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many rows of each role are asked for; a configuration has these keys beside the parameters of its source.
+    """How many rows of each role are asked for; a configuration has these keys beside the
+    parameters of its source.
 
     Attributes
     ----------
-    n_train : number of rows, or a share of those that are not for test. None: 1000 from a simulation, what is left of a table.
-    n_calibration : the same. None: 30 % of the rows that fit and calibrate, which is 0.43 n_train where ``n_train`` is given.
-    n_test : number of rows, or a share of a table. None: 1000 from a simulation, 0.3 of a table, all test rows that a source prescribes.
-    n_learn : rows that fit and calibrate together, 70 : 30, as a number or a share of those that are not for test; instead of ``n_train``.
-    log_share : the same on a logarithmic scale: 0 is 100 rows, 1 all that may learn, 0.5 half-way between their logarithms.
+    n_train : number of rows, or a share of those that are not for test. None: 1000 from a
+    simulation, what is left of a table.
+    n_calibration : the same. None: 30 % of the rows that fit and calibrate, which is 0.43 n_train
+    where ``n_train`` is given.
+    n_test : number of rows, or a share of a table. None: 1000 from a simulation, 0.3 of a table,
+    all test rows that a source prescribes.
+    n_learn : rows that fit and calibrate together, 70 : 30, as a number or a share of those that
+    are not for test; instead of ``n_train``.
+    log_share : the same on a logarithmic scale: 0 is 100 rows, 1 all that may learn, 0.5 half-way
+    between their logarithms.
     max_learn, max_test : never more than this many rows that fit and calibrate, and that test.
     """
 
@@ -72,9 +85,14 @@ class Sizes:
     def __post_init__(self) -> None:
         for name, annotation in annotations_of(type(self)).items():
             check_value(name, getattr(self, name), annotation)
-        given = [name for name in ("n_train", "n_learn", "log_share") if getattr(self, name) is not None]
+        given = [
+            name for name in ("n_train", "n_learn", "log_share") if getattr(self, name) is not None
+        ]
         if len(given) > 1:
-            raise DataError(f"{' and '.join(given)} both say how many rows learn; give one of them, and null for the other")
+            raise DataError(
+                f"{' and '.join(given)} both say how many rows learn; give one of them, and null"
+                " for the other"
+            )
 
     def of_simulation(self, name: str) -> Counts:
         """Rows of the simulation ``name``; it has no rows to take a share of."""
@@ -84,7 +102,9 @@ class Sizes:
                 what = "is a simulation, which has no fixed number of rows"
                 raise DataError(f"{role} is the share {size:g}, but {name} {what}; give an integer")
         if self.log_share is not None:
-            raise DataError(f"log_share is a share of a table's rows, but {name} is a simulation; give n_learn")
+            raise DataError(
+                f"log_share is a share of a table's rows, but {name} is a simulation; give n_learn"
+            )
         if self.n_train is None and self.n_learn is None:
             train, calibration = replace(self, n_train=SIMULATED_ROWS)._learning(0)
             if train + calibration > (self.max_learn or math.inf):
@@ -96,48 +116,72 @@ class Sizes:
     def of_table(self, name: str, n: int) -> Counts:
         """Rows of the table ``name`` of ``n`` rows.
 
-        A share of test is rounded up, as scikit-learn's ``train_test_split`` does, and one of calibration down.
+        A share of test is rounded up, as scikit-learn's ``train_test_split`` does, and one of
+        calibration down.
         """
         test = self._testing(n, default=TEST_SHARE)
         rest = n - test
         counts = Counts(*(self._learning(rest) if rest > 0 else (0, 0)), test)
         if rest < 0 or counts.total > n:
-            raise DataError(f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer")
+            raise DataError(
+                f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer"
+            )
         return _checked(name, counts)
 
     def of_scores(self, name: str, n: int, found: Counts | None = None) -> Counts:
-        """Rows of the score file ``name`` of ``n`` rows: none trains, those that do not test calibrate; of ``found``, where it has roles.
+        """Rows of the score file ``name`` of ``n`` rows: none trains, those that do not test
+        calibrate; of ``found``, where it has roles.
 
-        ``n_learn`` and ``max_learn`` are those that calibrate. Where all rows test, none is left to calibrate: what is fitted on test rows,
-        as its paper does, needs none, and neither does a model that is only measured.
+        ``n_learn`` and ``max_learn`` are those that calibrate. Where all rows test, none is left to
+        calibrate: what is fitted on test rows, as its paper does, needs none, and neither does a
+        model that is only measured.
         """
         if self.n_train or self.log_share is not None:
-            raise DataError(f"{name} has scores of a model that is trained already; give n_calibration, not n_train or log_share")
-        test = self._testing(n if found is None else found.test, default=TEST_SHARE if found is None else 1.0)
+            raise DataError(
+                f"{name} has scores of a model that is trained already; give n_calibration, not"
+                " n_train or log_share"
+            )
+        test = self._testing(
+            n if found is None else found.test, default=TEST_SHARE if found is None else 1.0
+        )
         rest = n - test if found is None else found.calibration
-        calibration = _capped(_rows(_first(self.n_calibration, self.n_learn), max(rest, 0), 1.0, math.floor), self.max_learn)
+        calibration = _capped(
+            _rows(_first(self.n_calibration, self.n_learn), max(rest, 0), 1.0, math.floor),
+            self.max_learn,
+        )
         counts = Counts(0, calibration, test)
         if calibration > rest or (found is not None and test > found.test):
-            raise DataError(f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer")
+            raise DataError(
+                f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer"
+            )
         return _checked(name, counts, ("n_test",) if test == n else ("n_calibration", "n_test"))
 
     def of_roles(self, name: str, found: Counts) -> Counts:
-        """Rows of the table ``name``, whose source prescribes roles: all of them, unless fewer are asked for.
+        """Rows of the table ``name``, whose source prescribes roles: all of them, unless fewer are
+        asked for.
 
         Without calibration rows, these come out of the training rows, as from any table.
         """
         test = self._testing(found.test, default=1.0)
         if found.calibration:
-            train = _capped(_rows(_first(self.n_train, self.n_learn), found.train, 1.0, round), self.max_learn)
-            counts = Counts(train, _rows(self.n_calibration, found.calibration, 1.0, math.floor), test)
+            train = _capped(
+                _rows(_first(self.n_train, self.n_learn), found.train, 1.0, round), self.max_learn
+            )
+            counts = Counts(
+                train, _rows(self.n_calibration, found.calibration, 1.0, math.floor), test
+            )
             too_many = counts.train > found.train or counts.calibration > found.calibration
         else:
             counts = Counts(*self._learning(found.train), test)
             too_many = counts.train + counts.calibration > found.train
         if too_many or test > found.test:
-            prescribed = f"{found.train} training, {found.calibration} calibration and {found.test} test rows"
+            prescribed = (
+                f"{found.train} training, {found.calibration} calibration and {found.test} test"
+                " rows"
+            )
             raise DataError(
-                f"{name} comes with {prescribed}, too few for {self._asked(counts)}; ask for fewer, or give dataset.split=random"
+                f"{name} comes with {prescribed}, too few for {self._asked(counts)}; ask for fewer,"
+                " or give dataset.split=random"
             )
         return _checked(name, counts)
 
@@ -153,7 +197,10 @@ class Sizes:
             return train, _rows(self.n_calibration, rest, CALIBRATION_SHARE, math.floor)
         most = _capped(rest, self.max_learn)
         if self.log_share is not None:
-            learn = round(SMALLEST_SAMPLE ** (1 - self.log_share) * max(most, SMALLEST_SAMPLE) ** self.log_share)
+            learn = round(
+                SMALLEST_SAMPLE ** (1 - self.log_share)
+                * max(most, SMALLEST_SAMPLE) ** self.log_share
+            )
         else:
             learn = _rows(self.n_learn, rest, 1.0, round) if self.n_learn is not None else most
             learn = _capped(learn, self.max_learn)
@@ -161,7 +208,11 @@ class Sizes:
         return max(learn - calibration, 0), calibration
 
     def _asked(self, counts: Counts) -> str:
-        named = {"n_train": counts.train, "n_calibration": counts.calibration, "n_test": counts.test}
+        named = {
+            "n_train": counts.train,
+            "n_calibration": counts.calibration,
+            "n_test": counts.test,
+        }
         return " + ".join(f"{role} {count}" for role, count in named.items() if count > 0)
 
 
@@ -175,7 +226,9 @@ def _capped(n: int, most: int | None) -> int:
 
 
 def _rows(size: Size, of: int, default: float, rounding: Callable[[float], int]) -> int:
-    """A number of rows as it is, a share of ``of`` rows rounded; 6 decimals are kept first, because 0.1 * 30 is above 3."""
+    """A number of rows as it is, a share of ``of`` rows rounded; 6 decimals are kept first, because
+    0.1 * 30 is above 3.
+    """
     if isinstance(size, Integral):
         return int(size)
     return max(rounding(round((default if size is None else size) * of, 6)), 0)

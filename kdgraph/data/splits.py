@@ -1,6 +1,8 @@
-"""The rows of a table divided into roles: as the source prescribes, by group, or at random within classes.
+"""The rows of a table divided into roles: as the source prescribes, by group, or at random within
+classes.
 
-Classes that no role has: what a model has never seen of the same table, and so what is near to its training distribution.
+Classes that no role has: what a model has never seen of the same table, and so what is near to its
+training distribution.
 
 The split of a source into training, calibration and test rows.
 """
@@ -35,37 +37,65 @@ from kdgraph.errors import DataError
 from kdgraph.parameters import Range, annotations_of, check_value
 
 SplitBy = Literal["auto", "random", "group"]
-"""random: rows at random, each role with each class in its share. group: rows of one group all in one role. auto: the roles that the source
-prescribes, else by group where it has groups to keep together, else at random."""
+"""random: rows at random, each role with each class in its share. group: rows of one group all in
+one role. auto: the roles that the source prescribes, else by group where it has groups to keep
+together, else at random.
+"""
 ORDERS = 50
-"""Random orders of the groups that are tried: with one, a class of a few large groups is missing from a part now and then."""
+"""Random orders of the groups that are tried: with one, a class of a few large groups is missing
+from a part now and then.
+"""
 
 
-def rows_by_role(table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Generator) -> list[np.ndarray]:
-    """Row numbers of train, calibration and test, Int[n_role] each: disjoint, by class if the table has classes."""
+def rows_by_role(
+    table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Row numbers of train, calibration and test, Int[n_role] each: disjoint, by class if the table
+    has classes.
+    """
     strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
         return _prescribed(table, strata, sizes, rng)
     counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
     wanted = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.split_groups is None:
-        way_out = "name their column (dataset.split_groups; of dataset=arrays an array split_groups)"
-        raise DataError(f"{table.name} has no groups to keep together; {way_out}, or give dataset.split=random")
+        way_out = (
+            "name their column (dataset.split_groups; of dataset=arrays an array split_groups)"
+        )
+        raise DataError(
+            f"{table.name} has no groups to keep together; {way_out}, or give dataset.split=random"
+        )
     if split == "group" or (split == "auto" and table.split_groups is not None):
-        test, calibration, train = grouped_parts(table.name, strata, table.split_groups, wanted, rng)
+        test, calibration, train = grouped_parts(
+            table.name, strata, table.split_groups, wanted, rng
+        )
     else:
         test, calibration, train = stratified_parts(strata, wanted, rng)
     return [train, calibration, test]
 
 
-def _prescribed(table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random.Generator) -> list[np.ndarray]:
-    """The same where the source prescribes roles; without calibration rows, these come out of the training rows."""
-    train, calibration, test = (np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST))
+def _prescribed(
+    table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """The same where the source prescribes roles; without calibration rows, these come out of the
+    training rows.
+    """
+    train, calibration, test = (
+        np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST)
+    )
     found = Counts(len(train), len(calibration), len(test))
-    counts = sizes.of_scores(table.name, len(table.y), found) if table.given_scores else sizes.of_roles(table.name, found)
+    counts = (
+        sizes.of_scores(table.name, len(table.y), found)
+        if table.given_scores
+        else sizes.of_roles(table.name, found)
+    )
 
     def some(rows: np.ndarray, *wanted: int) -> list[np.ndarray]:
-        return [rows[part] for part in stratified_parts(strata[rows], wanted, rng)] if len(rows) else [rows] * len(wanted)
+        return (
+            [rows[part] for part in stratified_parts(strata[rows], wanted, rng)]
+            if len(rows)
+            else [rows] * len(wanted)
+        )
 
     (test,) = some(test, counts.test)
     if len(calibration):
@@ -76,16 +106,22 @@ def _prescribed(table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random
     return [train, calibration, test]
 
 
-def stratified_parts(y: np.ndarray, sizes: Sequence[int], rng: np.random.Generator) -> list[np.ndarray]:
-    """Disjoint random parts of the rows with classes y: Int[n], of ``sizes`` rows with sum at most n.
+def stratified_parts(
+    y: np.ndarray, sizes: Sequence[int], rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Disjoint random parts of the rows with classes y: Int[n], of ``sizes`` rows with sum at most
+    n.
 
     Returns
     -------
     list of Int[size]
-        Row numbers in random order. A part depends on its own size and on those before it, not on those after it.
+        Row numbers in random order. A part depends on its own size and on those before it, not on
+        those after it.
     """
     rank = rng.permutation(len(y))
-    members = [rows[np.argsort(rank[rows])] for rows in (np.flatnonzero(y == c) for c in np.unique(y))]
+    members = [
+        rows[np.argsort(rank[rows])] for rows in (np.flatnonzero(y == c) for c in np.unique(y))
+    ]
     parts = []
     for size in sizes:
         quota = quotas(np.array([len(rows) for rows in members]), size, rng)
@@ -96,7 +132,9 @@ def stratified_parts(y: np.ndarray, sizes: Sequence[int], rng: np.random.Generat
 
 
 def quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """``size`` rows over classes of which Int[K] are ``available``, in proportion, by largest remainder: Int[K]. Chance breaks ties."""
+    """``size`` rows over classes of which Int[K] are ``available``, in proportion, by largest
+    remainder: Int[K]. Chance breaks ties.
+    """
     exact = available * size / max(available.sum(), 1)
     quota = np.floor(exact).astype(int)
     by_remainder = np.lexsort((rng.random(len(quota)), quota - exact))
@@ -104,11 +142,19 @@ def quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.nda
     return quota
 
 
-def grouped_parts(name: str, y: np.ndarray, groups: np.ndarray | None, sizes: Sequence[int], rng: np.random.Generator) -> list[np.ndarray]:
-    """Disjoint parts of the rows with classes y: Int[n] and groups: Int[n], of at most ``sizes`` rows, no group in two of them.
+def grouped_parts(
+    name: str,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    sizes: Sequence[int],
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Disjoint parts of the rows with classes y: Int[n] and groups: Int[n], of at most ``sizes``
+    rows, no group in two of them.
 
-    Groups come in random order; each part takes groups until it has its size, the last one those that are left. Of :data:`ORDERS` orders it
-    is the one whose parts come closest to the class shares of all rows. What a part has too many is left out at random, by class.
+    Groups come in random order; each part takes groups until it has its size, the last one those
+    that are left. Of :data:`ORDERS` orders it is the one whose parts come closest to the class
+    shares of all rows. What a part has too many is left out at random, by class.
 
     Returns
     -------
@@ -122,7 +168,10 @@ def grouped_parts(name: str, y: np.ndarray, groups: np.ndarray | None, sizes: Se
     """
     values, group = np.unique(np.asarray(groups), return_inverse=True)
     if len(values) < len(sizes):
-        raise DataError(f"{name} has {len(values)} groups, and each of {len(sizes)} roles needs its own; give dataset.split=random")
+        raise DataError(
+            f"{name} has {len(values)} groups, and each of {len(sizes)} roles needs its own; give"
+            " dataset.split=random"
+        )
     rows_of_class = np.zeros((len(values), int(y.max()) + 1))
     np.add.at(rows_of_class, (group, y), 1)
     orders = [rng.permutation(len(values)) for _ in range(ORDERS)]
@@ -137,7 +186,9 @@ def grouped_parts(name: str, y: np.ndarray, groups: np.ndarray | None, sizes: Se
 
 
 def _ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
-    """Where each part but the last ends, of groups of Float[g] rows in their order; none is empty, and each has its size if it can."""
+    """Where each part but the last ends, of groups of Float[g] rows in their order; none is empty,
+    and each has its size if it can.
+    """
     reached, ends, start = np.cumsum(n_rows), [], 0
     for left, size in zip(range(len(sizes) - 1, 0, -1), sizes, strict=False):
         before = reached[start - 1] if start else 0
@@ -148,40 +199,60 @@ def _ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
 
 
 def _unevenness(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float:
-    """The largest distance, over parts and classes, of a class's share in a part from its share in all rows, in units of the latter."""
+    """The largest distance, over parts and classes, of a class's share in a part from its share in
+    all rows, in units of the latter.
+    """
     share = rows_of_class.sum(axis=0) / rows_of_class.sum()
-    found = np.array([rows_of_class[part].sum(axis=0) / rows_of_class[part].sum() for part in parts])
+    found = np.array(
+        [rows_of_class[part].sum(axis=0) / rows_of_class[part].sum() for part in parts]
+    )
     return float((np.abs(found - share) / share).max())
 
 
 LeftOut = Annotated[int, Range(1)] | Sequence[Any] | None
-"""Labels of the classes whose rows train, calibrate and test nothing, or how many of them chance takes; None: no class."""
+"""Labels of the classes whose rows train, calibrate and test nothing, or how many of them chance
+takes; None: no class.
+"""
 
 FEWEST = 2
 """Classes that a classifier needs."""
 
 
-def without_classes(table: Dataset, left_out: LeftOut, split: SplitBy, rng: np.random.Generator) -> tuple[Dataset, Dataset | None]:
-    """The table without the classes that are left out, and their rows; what a source does not use (role UNUSED) is in neither.
+def without_classes(
+    table: Dataset, left_out: LeftOut, split: SplitBy, rng: np.random.Generator
+) -> tuple[Dataset, Dataset | None]:
+    """The table without the classes that are left out, and their rows; what a source does not use
+    (role UNUSED) is in neither.
 
-    Chance takes from a generator of its own, so the rows that remain are divided as if the classes had been named.
+    Chance takes from a generator of its own, so the rows that remain are divided as if the classes
+    had been named.
 
     Raises
     ------
     DataError
-        For a regression, for class scores, for a label that is none, and where fewer than two classes would remain.
+        For a regression, for class scores, for a label that is none, and where fewer than two
+        classes would remain.
     """
     if left_out is None or (not isinstance(left_out, int) and not len(left_out)):
         return table, None
     if table.task != "classification":
-        raise DataError(f"{table.name} has a target to regress on, and dataset.left_out leaves out classes; give dataset.left_out=null")
+        raise DataError(
+            f"{table.name} has a target to regress on, and dataset.left_out leaves out classes;"
+            " give dataset.left_out=null"
+        )
     if table.given_scores:
-        raise DataError(f"{table.name} has the scores of a model that has seen every class; give dataset.left_out=null")
+        raise DataError(
+            f"{table.name} has the scores of a model that has seen every class; give"
+            " dataset.left_out=null"
+        )
     gone = _positions(table, left_out, rng)
     kept = np.setdiff1d(np.arange(len(table.classes)), gone)
     if len(kept) < FEWEST:
         what = f"{table.name} has {len(table.classes)} classes, and without {len(gone)} of them"
-        raise DataError(f"{what} {len(kept)} would remain, but a classifier needs {FEWEST}; lower dataset.left_out")
+        raise DataError(
+            f"{what} {len(kept)} would remain, but a classifier needs {FEWEST}; lower"
+            " dataset.left_out"
+        )
     table = replace(table, facts={**table.facts, "left_out": table.classes[gone].tolist()})
     away = table.with_classes(gone)
     if split == "auto" and away.roles is not None:
@@ -189,8 +260,12 @@ def without_classes(table: Dataset, left_out: LeftOut, split: SplitBy, rng: np.r
     return table.with_classes(kept), away
 
 
-def _positions(table: Dataset, left_out: int | Sequence[Any], rng: np.random.Generator) -> np.ndarray:
-    """Int[g], sorted: which of the classes are left out. A label may be given as text, as a command line has it."""
+def _positions(
+    table: Dataset, left_out: int | Sequence[Any], rng: np.random.Generator
+) -> np.ndarray:
+    """Int[g], sorted: which of the classes are left out. A label may be given as text, as a command
+    line has it.
+    """
     k = len(table.classes)
     if isinstance(left_out, int):
         return np.sort(rng.spawn(1)[0].choice(k, min(left_out, k), replace=False))
@@ -198,12 +273,19 @@ def _positions(table: Dataset, left_out: int | Sequence[Any], rng: np.random.Gen
     by_text = {str(label): position for position, label in enumerate(labels)}
     for label in left_out:
         if label not in labels and str(label) not in by_text:
-            raise DataError(f"dataset.left_out: {table.name} has no class {label!r}; it has {', '.join(by_text)}")
-    return np.unique([labels.index(label) if label in labels else by_text[str(label)] for label in left_out])
+            raise DataError(
+                f"dataset.left_out: {table.name} has no class {label!r}; it has"
+                f" {', '.join(by_text)}"
+            )
+    return np.unique(
+        [labels.index(label) if label in labels else by_text[str(label)] for label in left_out]
+    )
 
 
 Rare = Literal["refuse", "drop"]
-"""What becomes of a class with too few rows to be learnt and calibrated: an error, or its rows are left out of every role."""
+"""What becomes of a class with too few rows to be learnt and calibrated: an error, or its rows are
+left out of every role.
+"""
 
 CALIBRATION_ROWS_OF_A_CLASS = 2
 """The fewest from which a calibrator can hold some out and still see every class."""
@@ -223,31 +305,38 @@ def make_splits(
 
     Parameters
     ----------
-    source : a simulation draws three independent samples, so the size of one changes no row of another. A table is divided; test rows are
-        chosen first, so neither of the other sizes changes them.
+    source : a simulation draws three independent samples, so the size of one changes no row of
+        another. A table is divided; test rows are chosen first, so neither of the other sizes
+        changes them.
     scale : what is done to the features; see :data:`kdgraph.data.dataset.Scale`.
     split : how a table is divided; see :data:`~kdgraph.data.splits.SplitBy`.
     rare : what becomes of classes that are too small; see :data:`Rare`.
-    left_out : labels of classes of a table that no role has, or how many of them chance takes; shares are of the rows that remain. Rows of
-        such classes are in ``Splits.left_out``.
+    left_out : labels of classes of a table that no role has, or how many of them chance takes;
+        shares are of the rows that remain. Rows of such classes are in ``Splits.left_out``.
     rng : the only source of chance.
     sizes : fields of :class:`~kdgraph.data.sizes.Sizes`.
 
     Returns
     -------
     Splits
-        The posterior of each role is the exact P(y|x) of a sample of its size, as a function of scaled features; None if nobody knows it.
-        So is, in a regression, its true distribution.
+        The posterior of each role is the exact P(y|x) of a sample of its size, as a function of
+        scaled features; None if nobody knows it. So is, in a regression, its true distribution.
 
     Raises
     ------
     DataError
-        If ``source`` is neither kind, or has fewer rows than asked for, fewer than 2 calibration rows of a class, a class without training
-        rows, or none that can be left out.
+        If ``source`` is neither kind, or has fewer rows than asked for, fewer than 2 calibration
+        rows of a class, a class without training rows, or none that can be left out.
     ParameterError
-        If a size is neither a number of rows nor a share, or ``scale`` is not one of the three or, of images, not "none".
+        If a size is neither a number of rows nor a share, or ``scale`` is not one of the three or,
+        of images, not "none".
     """
-    given = {"scale": (scale, Scale), "split": (split, SplitBy), "rare": (rare, Rare), "left_out": (left_out, LeftOut)}
+    given = {
+        "scale": (scale, Scale),
+        "split": (split, SplitBy),
+        "rare": (rare, Rare),
+        "left_out": (left_out, LeftOut),
+    }
     for name, (value, annotation) in given.items():
         check_value(name, value, annotation)
     roles, away = _roles(source, Sizes(**sizes), split, left_out, rng)
@@ -255,20 +344,38 @@ def make_splits(
         roles = _without_rare(roles) if rare == "drop" else roles
         _check_classes(roles[0], roles[1])
     if roles[0].given_scores and scale != "none":
-        raise DataError(f"dataset.scale must be none, since {source.name} has class scores, which would be none any more; got {scale}")
+        raise DataError(
+            f"dataset.scale must be none, since {source.name} has class scores, which would be none"
+            f" any more; got {scale}"
+        )
     scaling = Scaling.fit(roles[0].X, scale, roles[0].is_categorical)
-    return Splits(*(_scaled(role, scaling) for role in roles), scaling=scaling, left_out=None if away is None else _scaled(away, scaling))
+    return Splits(
+        *(_scaled(role, scaling) for role in roles),
+        scaling=scaling,
+        left_out=None if away is None else _scaled(away, scaling),
+    )
 
 
 def split_options() -> dict[str, Any]:
-    """What a configuration may say about the split, beside the parameters of its source: name → annotation."""
-    own = {name: kind for name, kind in annotations_of(make_splits).items() if name in inspect.signature(make_splits).parameters}
-    return {**annotations_of(Sizes), **{name: own[name] for name in ("scale", "split", "rare", "left_out")}}
+    """What a configuration may say about the split, beside the parameters of its source: name →
+    annotation.
+    """
+    own = {
+        name: kind
+        for name, kind in annotations_of(make_splits).items()
+        if name in inspect.signature(make_splits).parameters
+    }
+    return {
+        **annotations_of(Sizes),
+        **{name: own[name] for name in ("scale", "split", "rare", "left_out")},
+    }
 
 
 @dataclass(frozen=True)
 class ScaledPosterior:
-    """P(y|x) of a sample of ``n`` rows of ``source``, as a function of scaled features; unlike a closure, it can be pickled."""
+    """P(y|x) of a sample of ``n`` rows of ``source``, as a function of scaled features; unlike a
+    closure, it can be pickled.
+    """
 
     source: PosteriorSimulation
     n: int
@@ -292,7 +399,11 @@ class ScaledDistribution:
 
 
 def _roles(
-    source: Simulation | Table, sizes: Sizes, split: SplitBy, left_out: LeftOut, rng: np.random.Generator
+    source: Simulation | Table,
+    sizes: Sizes,
+    split: SplitBy,
+    left_out: LeftOut,
+    rng: np.random.Generator,
 ) -> tuple[list[Dataset], Dataset | None]:
     """Unscaled train, calibration and test, and the rows of the classes that are left out."""
     if isinstance(source, Table):
@@ -300,21 +411,39 @@ def _roles(
         return [table.rows(index) for index in rows_by_role(table, sizes, split, rng)], away
     if isinstance(source, Simulation):
         if left_out is not None:
-            raise DataError(f"{source.name} is a simulation, and only a table can leave out classes; give dataset.left_out=null")
+            raise DataError(
+                f"{source.name} is a simulation, and only a table can leave out classes; give"
+                " dataset.left_out=null"
+            )
         return _draw(source, sizes, rng), None
     what = type(source).__name__
-    raise DataError(f"{what} is no source of data; a table needs name and load, a simulation name, classes, feature_names and sample")
+    raise DataError(
+        f"{what} is no source of data; a table needs name and load, a simulation name, classes,"
+        " feature_names and sample"
+    )
 
 
 def _draw(source: Simulation, sizes: Sizes, rng: np.random.Generator) -> list[Dataset]:
     """Train, calibration and test: three samples, each from a generator of its own."""
     counts, roles = sizes.of_simulation(source.name), []
-    for n, generator in zip((counts.train, counts.calibration, counts.test), rng.spawn(3), strict=True):
+    for n, generator in zip(
+        (counts.train, counts.calibration, counts.test), rng.spawn(3), strict=True
+    ):
         X, y = source.sample(n, generator)
-        truth: dict[str, Any] = {"posterior": ScaledPosterior(source, n, Scaling())} if isinstance(source, PosteriorSimulation) else {}
-        truth |= {"distribution": ScaledDistribution(source, Scaling())} if isinstance(source, RegressionSimulation) else {}
+        truth: dict[str, Any] = (
+            {"posterior": ScaledPosterior(source, n, Scaling())}
+            if isinstance(source, PosteriorSimulation)
+            else {}
+        )
+        truth |= (
+            {"distribution": ScaledDistribution(source, Scaling())}
+            if isinstance(source, RegressionSimulation)
+            else {}
+        )
         task = "classification" if len(source.classes) else "regression"
-        roles.append(Dataset(source.name, X, y, source.classes, tuple(source.feature_names), task, **truth))
+        roles.append(
+            Dataset(source.name, X, y, source.classes, tuple(source.feature_names), task, **truth)
+        )
     return roles
 
 
@@ -328,27 +457,42 @@ def _without_rare(roles: list[Dataset]) -> list[Dataset]:
         return roles
     gone = train.classes[~enough].tolist()
     if enough.sum() < 2:
-        raise DataError(f"{train.name}: without the rare classes {gone} there are not two left; ask for more rows")
+        raise DataError(
+            f"{train.name}: without the rare classes {gone} there are not two left; ask for more"
+            " rows"
+        )
     lost = sum(int(np.isin(role.y, np.flatnonzero(~enough)).sum()) for role in roles)
-    warnings.warn(f"{train.name}: rare classes are left out, {lost} rows: {', '.join(map(str, gone))}", stacklevel=3)
+    warnings.warn(
+        f"{train.name}: rare classes are left out, {lost} rows: {', '.join(map(str, gone))}",
+        stacklevel=3,
+    )
     return [role.with_classes(np.flatnonzero(enough)) for role in roles]
 
 
 def _check_classes(train: Dataset, calibration: Dataset) -> None:
-    """Every class, so also each one that test has, needs rows to be learnt from and to be calibrated on."""
+    """Every class, so also each one that test has, needs rows to be learnt from and to be
+    calibrated on.
+    """
     for position, label in enumerate(train.classes.tolist()):
         if not (train.y == position).any():
             remedy = "ask for more, or leave rare classes out (dataset.rare=drop)"
-            raise DataError(f"{train.name}: class {label!r} has no training row among {len(train.y)}; {remedy}")
+            raise DataError(
+                f"{train.name}: class {label!r} has no training row among {len(train.y)}; {remedy}"
+            )
         found = int((calibration.y == position).sum())
         if found < CALIBRATION_ROWS_OF_A_CLASS:
             raise DataError(
-                f"{train.name}: too few rows to calibrate, class {label!r} has {found} of the {len(calibration.y)} calibration rows and "
-                f"needs {CALIBRATION_ROWS_OF_A_CLASS}; raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)"
+                f"{train.name}: too few rows to calibrate, class {label!r} has {found} of the"
+                f" {len(calibration.y)} calibration rows and needs {CALIBRATION_ROWS_OF_A_CLASS};"
+                " raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)"
             )
 
 
 def _scaled(role: Dataset, scaling: Scaling) -> Dataset:
     truths = {name: getattr(role, name) for name in ("posterior", "distribution")}
-    known = {name: replace(one, scaling=scaling) for name, one in truths.items() if isinstance(one, ScaledPosterior | ScaledDistribution)}
+    known = {
+        name: replace(one, scaling=scaling)
+        for name, one in truths.items()
+        if isinstance(one, ScaledPosterior | ScaledDistribution)
+    }
     return replace(role, X=scaling.apply(role.X), **known)

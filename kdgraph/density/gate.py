@@ -18,31 +18,38 @@ from kdgraph.parameters import OpenFraction
 
 @dataclass(eq=False, repr=False)
 class DensityGate(FlooredClassifier):
-    """Blend a classifier's probabilities to the class prior where the density of the training data falls below a floor. Ours.
+    """Blend a classifier's probabilities to the class prior where the density of the training data
+    falls below a floor. Ours.
 
     It is the floor of Dey et al. (Eq. 6 and 7), without their posterior.
 
-    g(x) = w(x)·p(x) + (1 - w(x))·P with w = f / (f + floor): p are the probabilities of ``estimator``, P the class shares of the training
-    rows, f the Gaussian density at the nearest polytope of a forest, and the floor is learnt on held-out rows.
+    g(x) = w(x)·p(x) + (1 - w(x))·P with w = f / (f + floor): p are the probabilities of
+    ``estimator``, P the class shares of the training rows, f the Gaussian density at the nearest
+    polytope of a forest, and the floor is learnt on held-out rows.
 
     Parameters
     ----------
-    estimator : any classifier or calibrator with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
-    partition : whose polytopes carry the density: a forest, which is cloned and fitted unless frozen; None for the forest inside
-        ``estimator``.
+    estimator : any classifier or calibrator with ``predict_proba``. Cloned and fitted;
+    ``FrozenEstimator(fitted)`` is used as it is.
+    partition : whose polytopes carry the density: a forest, which is cloned and fitted unless
+        frozen; None for the forest inside ``estimator``.
     distance : by which the nearest polytope is found, as in :class:`KernelDensityForest`.
-    alpha : the expected share of in-distribution rows that the floor may give up; each held-out row counts once, whatever it weighs.
+    alpha : the expected share of in-distribution rows that the floor may give up; each held-out row
+    counts once, whatever it weighs.
     price : in place of ``alpha``, how far the floor may move rows in the mean, in total variation
-        (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in calibration, also where held-out rows are few.
+        (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in
+        calibration, also where held-out rows are few.
     min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
+        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     n_jobs : threads; never changes a number.
     random_state : seeds the held-out rows, and what is cloned.
 
     Attributes
     ----------
-    estimator_, classes_, prior_ : the fitted estimator, its labels, the class shares of the training rows.
+    estimator_, classes_, prior_ : the fitted estimator, its labels, the class shares of the
+    training rows.
     graph_, log_floor_ : the populated polytopes and the log density floor.
 
     Raises
@@ -51,16 +58,20 @@ class DensityGate(FlooredClassifier):
 
     Notes
     -----
-    *Far from the data* g tends to P. Each of the finitely many Gaussians has a bounded variance in every direction, so
-    log f(x) ≤ c - ‖x - μ‖²/(2σ²) with c, σ the largest of them: f → 0 as the distance of x to the training rows grows, hence w → 0 and
+    *Far from the data* g tends to P. Each of the finitely many Gaussians has a bounded variance in
+    every direction, so log f(x) ≤ c - ‖x - μ‖²/(2σ²) with c, σ the largest of them: f → 0 as the
+    distance of x to the training rows grows, hence w → 0 and
     |g_y - P_y| ≤ w → 0 for every class y, whatever p does. With ``min_weight`` ε the limit is met up to ε.
 
-    *Inside the data* g tends to p. By exchangeability at most max(α, 1/(m + 1)) of rows like the m held-out ones have f < floor in
-    expectation, so for all others w ≥ 1/2 and |g_y - p_y| ≤ 1 - w = floor/(f + floor) ≤ floor/f, which falls off exponentially above the
-    floor: a row whose log density lies t above it moves by at most e^-t. With ``price`` it is how far rows move in the mean that is given.
-    As α → 0 and m → ∞ the floor falls to the lowest density that rows of the training distribution reach, and what is given up vanishes.
+    *Inside the data* g tends to p. By exchangeability at most max(α, 1/(m + 1)) of rows like the m
+    held-out ones have f < floor in expectation, so for all others w ≥ 1/2 and |g_y - p_y| ≤ 1 - w =
+    floor/(f + floor) ≤ floor/f, which falls off exponentially above the floor: a row whose log
+    density lies t above it moves by at most e^-t. With ``price`` it is how far rows move in the
+    mean that is given. As α → 0 and m → ∞ the floor falls to the lowest density that rows of the
+    training distribution reach, and what is given up vanishes.
 
-    Between the two, argmax g = argmax p whenever the priors are equal, for then g is an increasing function of p, class by class.
+    Between the two, argmax g = argmax p whenever the priors are equal, for then g is an increasing
+    function of p, class by class.
 
     Examples
     --------
@@ -86,19 +97,36 @@ class DensityGate(FlooredClassifier):
         return self._partition_parent()
 
     def _needs_unseen_rows(self) -> bool:
-        """Of a partition that is fitted here, the rows that the floor is learnt on are new to it, whatever ``estimator`` has seen."""
+        """Of a partition that is fitted here, the rows that the floor is learnt on are new to it,
+        whatever ``estimator`` has seen.
+        """
         return self.partition is None or self.price is not None
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        if self.partition is not None and np.ndim(train.X) > 2 and not get_tags(self.partition).input_tags.three_d_array:
+        if (
+            self.partition is not None
+            and np.ndim(train.X) > 2
+            and not get_tags(self.partition).input_tags.three_d_array
+        ):
             name = type(self.partition).__name__
-            raise DataError(f"the gate's {name} takes vectors, and rows are images; give partition=null, for the estimator's own polytopes")
-        forest = self.estimator_ if self.partition is None else self._fitted_parent(self.partition, train, calibration, self.random_state)
+            raise DataError(
+                f"the gate's {name} takes vectors, and rows are images; give partition=null, for"
+                " the estimator's own polytopes"
+            )
+        forest = (
+            self.estimator_
+            if self.partition is None
+            else self._fitted_parent(self.partition, train, calibration, self.random_state)
+        )
         partition = self._partition_of(forest)
         labels = train.one_hot(len(self.classes_))
         place, held_out = partition.place(train.X), partition.embed(calibration.X)
-        self.graph_ = KernelDensityGraph(partition, place, labels, shrunk, distance=self.distance, held_out=held_out)
-        self.log_floor_ = self._log_floor(calibration.X, in_blocks(self.graph_.log_density, calibration.X))
+        self.graph_ = KernelDensityGraph(
+            partition, place, labels, shrunk, distance=self.distance, held_out=held_out
+        )
+        self.log_floor_ = self._log_floor(
+            calibration.X, in_blocks(self.graph_.log_density, calibration.X)
+        )
 
     def _log_floor(self, X, log_density: np.ndarray) -> float:
         """The floor from held-out rows X (Float[m, d]) and their log densities (Float[m])."""
@@ -108,11 +136,22 @@ class DensityGate(FlooredClassifier):
         return priced_log_floor(log_density, to_prior, self.price)
 
     def log_density(self, X) -> np.ndarray:
-        """Float[n]: the log density f that the floor is held against, that of the nearest polytope."""
+        """Float[n]: the log density f that the floor is held against, that of the nearest
+        polytope.
+        """
         return in_blocks(self.graph_.log_density, self._checked(X))
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
         """:meth:`predict_proba` and :meth:`log_density`, of which the first needs the second."""
         X = self._checked(X)
         log_density = in_blocks(self.graph_.log_density, X)
-        return blend(self.estimator_.predict_proba(X), self.prior_, log_density, self.log_floor_, self.min_weight), log_density
+        return (
+            blend(
+                self.estimator_.predict_proba(X),
+                self.prior_,
+                log_density,
+                self.log_floor_,
+                self.min_weight,
+            ),
+            log_density,
+        )

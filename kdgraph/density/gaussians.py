@@ -1,4 +1,5 @@
-"""Axes along which neighbouring polytopes differ by independent steps of size 1: a metric that knows which features move together.
+"""Axes along which neighbouring polytopes differ by independent steps of size 1: a metric that
+knows which features move together.
 
 One Gaussian for each populated polytope, with diagonal covariance (Dey et al., Section 4.1).
 """
@@ -17,21 +18,29 @@ from kdgraph.geometry import Polytopes
 from kdgraph.smoothing.neighbours import nearest_of_candidates
 
 _SAMPLE = 2000
-"""Points whose nearest neighbour is looked for; a covariance of 100 features is then known to a few per cent."""
+"""Points whose nearest neighbour is looked for; a covariance of 100 features is then known to a few
+per cent.
+"""
 _PASSES = 2
-"""Neighbours are found by the spread of the features first, then once more along the axes that these neighbours gave."""
+"""Neighbours are found by the spread of the features first, then once more along the axes that
+these neighbours gave.
+"""
 _FLAT = 1e-3
-"""Share of the average squared step below which a feature is flat, and of the largest that an axis keeps: what hardly varies in training
-must not forbid every new value."""
+"""Share of the average squared step below which a feature is flat, and of the largest that an axis
+keeps: what hardly varies in training must not forbid every new value.
+"""
 _ROUNDING = 1e-12
-"""Of its largest value: a feature that varies by less is constant, as the mean of three times 0.1 is not 0.1."""
+"""Of its largest value: a feature that varies by less is constant, as the mean of three times 0.1
+is not 0.1.
+"""
 _FARTHEST = 1e100
 """Coordinates are cut here, so that their sums stay finite."""
 
 
 @dataclass(frozen=True)
 class Axes:
-    """A linear map to coordinates in which nearest neighbours differ, on average, by an uncorrelated step of size 1 in each. Ours.
+    """A linear map to coordinates in which nearest neighbours differ, on average, by an
+    uncorrelated step of size 1 in each. Ours.
 
     Attributes
     ----------
@@ -41,23 +50,32 @@ class Axes:
     directions: np.ndarray
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
-        """Float[n, d]: points (Float[n, d]) along the axes; whatever points come with a point, up to rounding."""
-        return np.einsum("ij,kj->ik", np.clip(points, -_FARTHEST, _FARTHEST), self.directions)  # BLAS adds in an order that n decides
+        """Float[n, d]: points (Float[n, d]) along the axes; whatever points come with a point, up
+        to rounding.
+        """
+        return np.einsum(
+            "ij,kj->ik", np.clip(points, -_FARTHEST, _FARTHEST), self.directions
+        )  # BLAS adds in an order that n decides
 
     @property
     def log_volume(self) -> float:
-        """Log of the volume that a unit cube of the points' own features has along the axes; ours."""
+        """Log of the volume that a unit cube of the points' own features has along the axes;
+        ours.
+        """
         return float(np.linalg.slogdet(self.directions)[1])
 
 
 def neighbour_axes(points: np.ndarray) -> Axes:
-    """Axes from the covariance of the differences between points and their nearest neighbours, Float[n, d]. Ours.
+    """Axes from the covariance of the differences between points and their nearest neighbours,
+    Float[n, d]. Ours.
 
     Notes
     -----
-    The covariance of all rows says how far classes lie apart, that of a class how long it is. Where a class is bent, or in several pieces,
-    neither says what is near; how neighbours differ does. Their covariance is shrunk as in Ledoit and Wolf (2004), "A well-conditioned
-    estimator for large-dimensional covariance matrices", in units of each feature's own step, so a change of a feature's unit cancels out.
+    The covariance of all rows says how far classes lie apart, that of a class how long it is. Where
+    a class is bent, or in several pieces, neither says what is near; how neighbours differ does.
+    Their covariance is shrunk as in Ledoit and Wolf (2004), "A well-conditioned estimator for
+    large-dimensional covariance matrices", in units of each feature's own step, so a change of a
+    feature's unit cancels out.
 
     Examples
     --------
@@ -76,13 +94,19 @@ def neighbour_axes(points: np.ndarray) -> Axes:
     some = points[:: max(1, len(points) // _SAMPLE)]
     for _ in range(_PASSES):
         seen = Axes(directions)
-        nearest = NearestNeighbors(n_neighbors=2).fit(seen(points)).kneighbors(seen(some), return_distance=False)[:, 1]
+        nearest = (
+            NearestNeighbors(n_neighbors=2)
+            .fit(seen(points))
+            .kneighbors(seen(some), return_distance=False)[:, 1]
+        )
         directions = _whitening(some - points[nearest], spread)
     return Axes(directions)
 
 
 def _whitening(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Float[d, d]: axes, one a row, along which ``steps`` (Float[m, d]) are uncorrelated and of size 1; ``spread``: Float[d], of points."""
+    """Float[d, d]: axes, one a row, along which ``steps`` (Float[m, d]) are uncorrelated and of
+    size 1; ``spread``: Float[d], of points.
+    """
     unit = np.where(spread > 0, spread, 1.0)
     square = np.mean((steps / unit) ** 2, axis=0)
     if not square.any():
@@ -91,7 +115,10 @@ def _whitening(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
     size = np.sqrt(np.where(flat, 1.0, square)) * unit
     covariance = LedoitWolf(assume_centered=True).fit(steps / size).covariance_
     covariance[flat] = covariance[:, flat] = 0.0
-    covariance[flat, flat] = 1.0  # an axis of its own, in the unit that it has without axes, where the spacing has its floor
+    covariance[flat, flat] = (
+        # an axis of its own, in the unit that it has without axes, where the spacing has its floor
+        1.0
+    )
     found, vectors = np.linalg.eigh(covariance)
     return (vectors / np.sqrt(np.maximum(found, _FLAT * found.max()))).T / size
 
@@ -99,22 +126,29 @@ def _whitening(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
 LAMBDA = 1e-6
 """The constant of Eq. 10 that keeps variances from being 0 (Dey et al., Table 2)."""
 _SAMPLE_GAUSSIANS = 2000
-"""Polytopes from which the typical spacing is measured, and held-out rows that judge it; its standard error is then about 2 %."""
+"""Polytopes from which the typical spacing is measured, and held-out rows that judge it; its
+standard error is then about 2 %.
+"""
 _DRAWN = (0.0, 0.01, 0.1, 1.0)
 """How far the spacings of the features are drawn towards their mean."""
 _MARGIN = 1.0
 """By how much the mean log likelihood must be higher for that, in nats."""
 _FLAT_GAUSSIANS = 1e-3
-"""Least share of the average spacing that a feature keeps: features that are constant in training must not forbid every new value."""
+"""Least share of the average spacing that a feature keeps: features that are constant in training
+must not forbid every new value.
+"""
 _ROUNDING_GAUSSIANS = 1e-12
-"""A feature whose means differ by less than this share is constant: the mean of three times 0.1 is not 0.1. Trees see 6e-8 at best."""
+"""A feature whose means differ by less than this share is constant: the mean of three times 0.1 is
+not 0.1. Trees see 6e-8 at best.
+"""
 _FARTHEST_GAUSSIANS = 1e100
 """Coordinates are cut here, where every mean is equally far, so that their squares stay finite."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """How many rows each polytope holds, Int[p], their mean and their biased variance by feature, Float[p, d] each.
+    """How many rows each polytope holds, Int[p], their mean and their biased variance by feature,
+    Float[p, d] each.
 
     ``held_out``: Float[m, d] or None, rows that judge the spacing.
     """
@@ -126,11 +160,13 @@ class Moments:
 
     @cached_property
     def spacing(self) -> np.ndarray:
-        """Float[d]: mean squared difference between neighbouring means, by feature, in which a change of a feature's unit cancels out.
+        """Float[d]: mean squared difference between neighbouring means, by feature, in which a
+        change of a feature's unit cancels out.
 
-        A feature that is constant in all but a few training rows, such as a border pixel, then forbids every other value, and one held-out
-        row that has one pulls the floor down for all. So the features' spacings are also tried drawn towards their mean, and taken so
-        if held-out rows are likelier by a clear margin.
+        A feature that is constant in all but a few training rows, such as a border pixel, then
+        forbids every other value, and one held-out row that has one pulls the floor down for all.
+        So the features' spacings are also tried drawn towards their mean, and taken so if held-out
+        rows are likelier by a clear margin.
         """
         own = self._spacing_by_feature()
         if self.held_out is None:
@@ -142,7 +178,9 @@ class Moments:
         return drawn[best] if likelihood[best] > likelihood[0] + _MARGIN else own
 
     def shrunk_to(self, spacing: np.ndarray) -> np.ndarray:
-        """Float[p, d]: variances as if each polytope held one more row, at the distance ``spacing``."""
+        """Float[p, d]: variances as if each polytope held one more row, at the distance
+        ``spacing``.
+        """
         n = self.size[:, None]
         return (n * self.variance + spacing) / (n + 1)
 
@@ -154,21 +192,32 @@ class Moments:
         unit[np.ptp(self.mean, axis=0) <= _ROUNDING_GAUSSIANS * np.abs(self.mean).max(axis=0)] = 1.0
         scaled = self.mean / unit
         some = _sample(scaled)
-        neighbour = NearestNeighbors(n_neighbors=2).fit(scaled).kneighbors(some, return_distance=False)[:, 1]
+        neighbour = (
+            NearestNeighbors(n_neighbors=2)
+            .fit(scaled)
+            .kneighbors(some, return_distance=False)[:, 1]
+        )
         squared = np.mean((some - scaled[neighbour]) ** 2, axis=0)
-        return np.maximum(np.maximum(squared, _FLAT_GAUSSIANS * squared.mean()) * unit**2, LAMBDA * np.finfo(float).eps)
+        return np.maximum(
+            np.maximum(squared, _FLAT_GAUSSIANS * squared.mean()) * unit**2,
+            LAMBDA * np.finfo(float).eps,
+        )
 
     def _log_likelihood(self, rows: np.ndarray, spacing: np.ndarray) -> float:
         """Mean over ``rows``: Float[m, d]."""
         nearest = NearestMean(self.mean, np.sqrt(spacing))(rows)
-        return float(PolytopeGaussians(self.mean, self.shrunk_to(spacing)).log_density(rows, nearest).mean())
+        return float(
+            PolytopeGaussians(self.mean, self.shrunk_to(spacing)).log_density(rows, nearest).mean()
+        )
 
 
 def moments_of(X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None) -> Moments:
     """Of the rows ``X`` (Float[n, d]) in each polytope; the mean is Eq. 9."""
     size = polytopes.size[:, None]
     mean = polytopes.sum(X) / size
-    return Moments(polytopes.size, mean, polytopes.sum((X - mean[polytopes.of_row]) ** 2) / size, held_out)
+    return Moments(
+        polytopes.size, mean, polytopes.sum((X - mean[polytopes.of_row]) ** 2) / size, held_out
+    )
 
 
 def _sample(rows: np.ndarray) -> np.ndarray:
@@ -180,10 +229,12 @@ VarianceRule = Callable[[Moments], np.ndarray]
 
 
 def shrunk(moments: Moments) -> np.ndarray:
-    """Variances drawn towards a pooled scale as if each polytope held one more row at that distance: (n_r·var_r + s²)/(n_r + 1).
+    """Variances drawn towards a pooled scale as if each polytope held one more row at that
+    distance: (n_r·var_r + s²)/(n_r + 1).
 
-    Nearly all polytopes of a fully grown forest hold one row, whose variance by Eq. 10 is 1e-6, while the few others' is 10⁴ times wider:
-    no single density floor is then one distance. Float[p, d]; here s² is, feature by feature, the spacing between neighbouring polytopes.
+    Nearly all polytopes of a fully grown forest hold one row, whose variance by Eq. 10 is 1e-6,
+    while the few others' is 10⁴ times wider: no single density floor is then one distance. Float[p,
+    d]; here s² is, feature by feature, the spacing between neighbouring polytopes.
     """
     return moments.shrunk_to(moments.spacing)
 
@@ -194,7 +245,9 @@ def as_printed(moments: Moments) -> np.ndarray:
 
 
 def per_sample(moments: Moments) -> np.ndarray:
-    """Float[p, d]: Eq. 10 with λ added to every row's square, as the published implementation does."""
+    """Float[p, d]: Eq. 10 with λ added to every row's square, as the published implementation
+    does.
+    """
     return moments.variance + LAMBDA
 
 
@@ -206,17 +259,25 @@ class PolytopeGaussians:
     variances: np.ndarray
 
     def log_density(self, X: np.ndarray, polytope: np.ndarray) -> np.ndarray:
-        """Float[n]: log G(x; μ_r, Σ_r) of each row of ``X`` (Float[n, d]) at its own ``polytope`` (Int[n]); -inf where that is -1."""
+        """Float[n]: log G(x; μ_r, Σ_r) of each row of ``X`` (Float[n, d]) at its own ``polytope``
+        (Int[n]); -inf where that is -1.
+        """
         mean, variance = self.means[polytope], self.variances[polytope]
-        with np.errstate(over="ignore"):  # from a distance of about 1e150 the square is infinite, and so is -log G
-            log_density = -0.5 * ((X - mean) ** 2 / variance + np.log(2 * np.pi * variance)).sum(axis=1)
+        with np.errstate(
+            over="ignore"
+        ):  # from a distance of about 1e150 the square is infinite, and so is -log G
+            log_density = -0.5 * ((X - mean) ** 2 / variance + np.log(2 * np.pi * variance)).sum(
+                axis=1
+            )
         return np.where(polytope >= 0, log_density, -np.inf)
 
 
 class NearestMean:
-    """Finds the polytope whose mean is nearest by Euclidean distance (Eq. 4 with the norm as distance).
+    """Finds the polytope whose mean is nearest by Euclidean distance (Eq. 4 with the norm as
+    distance).
 
-    ``unit``: Float[d] or 1.0, what counts as distance 1 along each feature. Of equally near means the lowest number is taken.
+    ``unit``: Float[d] or 1.0, what counts as distance 1 along each feature. Of equally near means
+    the lowest number is taken.
     """
 
     def __init__(self, means: np.ndarray, unit: np.ndarray | float = 1.0):
@@ -231,5 +292,7 @@ class NearestMean:
         return nearest_of_candidates(self._means, scaled, 1, self._candidates, 0.0)[1][:, 0]
 
     def _candidates(self, at: np.ndarray, k: int) -> np.ndarray:
-        """Int[m, k], the nearest means to Float[m, d] as scikit-learn finds them, whose fast distances are rounded differently by batch."""
+        """Int[m, k], the nearest means to Float[m, d] as scikit-learn finds them, whose fast
+        distances are rounded differently by batch.
+        """
         return self._search.kneighbors(at, k, return_distance=False)

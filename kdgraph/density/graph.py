@@ -1,6 +1,8 @@
-"""Fewer polytopes: neighbours merged, so that predicting takes bounded time and memory (future work of Dey et al., Section 6).
+"""Fewer polytopes: neighbours merged, so that predicting takes bounded time and memory (future work
+of Dey et al., Section 6).
 
-The kernel density graph: populated polytopes of a partition, their class masses and their Gaussians (Dey et al., Section 3.3).
+The kernel density graph: populated polytopes of a partition, their class masses and their Gaussians
+(Dey et al., Section 3.3).
 """
 
 from __future__ import annotations
@@ -16,20 +18,30 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from kdgraph.base import take
-from kdgraph.density.gaussians import NearestMean, PolytopeGaussians, VarianceRule, moments_of, neighbour_axes
+from kdgraph.density.gaussians import (
+    NearestMean,
+    PolytopeGaussians,
+    VarianceRule,
+    moments_of,
+    neighbour_axes,
+)
 from kdgraph.geometry import Partition, Place, Polytopes, polytopes_of, take_rows
 
 _ROUNDS = 20
 """Of k-means; a better clustering than the one after these is not worth its time here."""
 
 
-def merge(polytopes: Polytopes, points: np.ndarray, n_train: int, at_most: int | float | None) -> Polytopes:
+def merge(
+    polytopes: Polytopes, points: np.ndarray, n_train: int, at_most: int | float | None
+) -> Polytopes:
     """Merge neighbouring polytopes until at most ``at_most`` are left.
 
-    The training rows fall into clusters by k-means, every feature in units of its standard deviation. Of each cluster, the polytope of the
-    row nearest to its centre takes the others in: their Gaussians become one with the moments of all their rows, and their class masses
-    count where it lies. Clusters that are compact in the space of the Gaussians keep the far field sharp: a forest's spiral at 1 % of its
-    polytopes was .09 off the prior at radius 1.5 with neighbourhoods by geodesic distance, with these .0002.
+    The training rows fall into clusters by k-means, every feature in units of its standard
+    deviation. Of each cluster, the polytope of the row nearest to its centre takes the others in:
+    their Gaussians become one with the moments of all their rows, and their class masses count
+    where it lies. Clusters that are compact in the space of the Gaussians keep the far field sharp:
+    a forest's spiral at 1 % of its polytopes was .09 off the prior at radius 1.5 with
+    neighbourhoods by geodesic distance, with these .0002.
 
     Parameters
     ----------
@@ -50,13 +62,19 @@ def merge(polytopes: Polytopes, points: np.ndarray, n_train: int, at_most: int |
     scaled = points / np.where(unit > 0, unit, 1.0)
     with threadpool_limits(1):  # threads would add in another order
         clusters = KMeans(limit, n_init=1, max_iter=_ROUNDS, random_state=0).fit(scaled[:n_train])
-    of_row = NearestNeighbors(n_neighbors=1).fit(clusters.cluster_centers_).kneighbors(scaled, return_distance=False)[:, 0]
+    of_row = (
+        NearestNeighbors(n_neighbors=1)
+        .fit(clusters.cluster_centers_)
+        .kneighbors(scaled, return_distance=False)[:, 0]
+    )
     off_centre = ((scaled[:n_train] - clusters.cluster_centers_[of_row[:n_train]]) ** 2).sum(axis=1)
     order = np.lexsort((off_centre, of_row[:n_train]))
     populated, first = np.unique(of_row[:n_train][order], return_index=True)
     if len(populated) < limit:  # a cluster that no training row is nearest to, after rounding
         of_row = populated[
-            NearestNeighbors(n_neighbors=1).fit(clusters.cluster_centers_[populated]).kneighbors(scaled, return_distance=False)[:, 0]
+            NearestNeighbors(n_neighbors=1)
+            .fit(clusters.cluster_centers_[populated])
+            .kneighbors(scaled, return_distance=False)[:, 0]
         ]
     of_row = np.searchsorted(populated, of_row)
     return Polytopes(of_row, order[first], np.bincount(of_row, minlength=len(populated)))
@@ -69,9 +87,11 @@ def _limit(at_most: int | float | None, n_train: int) -> int | None:
 
 
 Distance = Literal["geodesic", "euclidean", "scaled", "whitened"]
-"""Geodesic by Eq. 17; Euclidean to a polytope's mean; the same with every feature in units of the spacing between polytopes (scaled); and
-that along the axes of :func:`~kdgraph.density.gaussians.neighbour_axes`, along which the Gaussians then lie too (whitened): they know which
-features move together."""
+"""Geodesic by Eq. 17; Euclidean to a polytope's mean; the same with every feature in units of the
+spacing between polytopes (scaled); and that along the axes of
+:func:`~kdgraph.density.gaussians.neighbour_axes`, along which the Gaussians then lie too
+(whitened): they know which features move together.
+"""
 _BLOCK = 32_768
 """Rows to predict at once: their codes, four bytes a tree, are what takes memory."""
 
@@ -95,18 +115,22 @@ class Visit:
 
 
 class KernelDensityGraph:
-    """Polytopes that training rows populate, each with a Gaussian and with class masses, on any partition.
+    """Polytopes that training rows populate, each with a Gaussian and with class masses, on any
+    partition.
 
     Parameters
     ----------
     partition : how the parent cuts space.
     place : where rows lie on it; the first ``n_train`` of them populate the polytopes.
     labels : Float[n, K], the weight of each row in the column of its class.
-    n_train : rows beyond it lend their class mass but carry no Gaussian, and so are never the nearest polytope (default: there are none).
+    n_train : rows beyond it lend their class mass but carry no Gaussian, and so are never the
+    nearest polytope (default: there are none).
     variance : how the Gaussians' variances follow from the rows.
     distance : by which the nearest polytope is found.
-    max_polytopes : merge polytopes down to this number, or share of the training rows; see :func:`~kdgraph.density.graph.merge`.
-    held_out : Float[m, d] points that judge the spacing between polytopes, see :class:`~kdgraph.density.gaussians.Moments`.
+    max_polytopes : merge polytopes down to this number, or share of the training rows; see
+    :func:`~kdgraph.density.graph.merge`.
+    held_out : Float[m, d] points that judge the spacing between polytopes, see
+        :class:`~kdgraph.density.gaussians.Moments`.
     """
 
     def __init__(
@@ -127,11 +151,19 @@ class KernelDensityGraph:
         self.polytopes = everyone.of_first(n_train)
         populating = place.points[: len(self.polytopes.of_row)]
         self.axes = neighbour_axes(populating) if distance == "whitened" else None
-        moments = moments_of(self.along_axes(populating), self.polytopes, None if held_out is None else self.along_axes(held_out))
+        moments = moments_of(
+            self.along_axes(populating),
+            self.polytopes,
+            None if held_out is None else self.along_axes(held_out),
+        )
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
         unit = np.sqrt(moments.spacing) if distance in ("scaled", "whitened") else 1.0
         self._nearest_mean = None if distance == "geodesic" else NearestMean(moments.mean, unit)
-        self._codes, self._everyone, self._class_masses = place.codes, everyone, everyone.sum(labels)
+        self._codes, self._everyone, self._class_masses = (
+            place.codes,
+            everyone,
+            everyone.sum(labels),
+        )
 
     @cached_property
     def _index(self):
@@ -140,7 +172,9 @@ class KernelDensityGraph:
         return self.partition.index(self._codes, self._class_masses, rows=rows, n_anchors=anchors)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the index, which follows from the rest: it is half of what a forest's graph takes on disk."""
+        """Without the index, which follows from the rest: it is half of what a forest's graph takes
+        on disk.
+        """
         return {name: value for name, value in self.__dict__.items() if name != "_index"}
 
     @property
@@ -149,7 +183,9 @@ class KernelDensityGraph:
         return take_rows(self._codes, self.polytopes.row)
 
     def visit(self, place: Place, exponents: np.ndarray) -> Visit:
-        """Weigh the classes around rows by K^exponent, for each of ``exponents`` (Float[k]), and find the nearest polytope."""
+        """Weigh the classes around rows by K^exponent, for each of ``exponents`` (Float[k]), and
+        find the nearest polytope.
+        """
         masses, polytope = self.masses(place.codes, exponents)
         points = self.along_axes(place.points)
         if self._nearest_mean:
@@ -157,14 +193,18 @@ class KernelDensityGraph:
         return Visit(place, masses, polytope, self._log_density_at(points, polytope))
 
     def log_density(self, X: Any) -> np.ndarray:
-        """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d] or a data frame)."""
+        """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d]
+        or a data frame).
+        """
         if self._nearest_mean is None:
             return self.visit(self.partition.place(X), np.empty(0)).log_density
         points = self.along_axes(self.partition.embed(X))
         return self._log_density_at(points, self._nearest_mean(points))
 
     def along_axes(self, points: np.ndarray) -> np.ndarray:
-        """Float[n, d]: points of the embedding (Float[n, d]) in the coordinates that the Gaussians have."""
+        """Float[n, d]: points of the embedding (Float[n, d]) in the coordinates that the Gaussians
+        have.
+        """
         return points if self.axes is None else self.axes(points)
 
     def _log_density_at(self, points: np.ndarray, polytope: np.ndarray) -> np.ndarray:
@@ -173,22 +213,30 @@ class KernelDensityGraph:
         return found if self.axes is None else found + self.axes.log_volume
 
     def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n, K, k]: Σ_s K(r, s)^exponent · (class mass of s) for each code r and exponent (Eq. 11, 15); Int[n]: nearest polytope."""
+        """Float[n, K, k]: Σ_s K(r, s)^exponent · (class mass of s) for each code r and exponent
+        (Eq. 11, 15); Int[n]: nearest polytope.
+        """
         return self._index.masses(codes, exponents)
 
     def own_similarity(self, rows: slice) -> np.ndarray:
-        """Float[n]: K between each of ``rows`` and what stands for its polytope: 1, unless polytopes were merged."""
+        """Float[n]: K between each of ``rows`` and what stands for its polytope: 1, unless
+        polytopes were merged.
+        """
         own, holds = self._codes[rows], self._everyone.row[self._everyone.of_row[rows]]
         return self.partition.paired_similarity(own, take_rows(self._codes, holds))
 
     def weighted_sums(self, values: np.ndarray, exponent: float) -> np.ndarray:
-        """Float[p, v]: for each populated polytope r, Σ_s K(r, s)^exponent · values_s over populated s, with ``values`` Float[p, v]."""
+        """Float[p, v]: for each populated polytope r, Σ_s K(r, s)^exponent · values_s over
+        populated s, with ``values`` Float[p, v].
+        """
         index = self.partition.index(self._codes, values, rows=self.polytopes.row)
         return index.masses(self.codes, np.array([exponent]))[0][:, :, 0]
 
 
 def in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
-    """``function`` of the rows ``X`` (Float[n, …] or a data frame), a bounded number at a time; of none, it is asked all the same."""
+    """``function`` of the rows ``X`` (Float[n, …] or a data frame), a bounded number at a time; of
+    none, it is asked all the same.
+    """
     return np.concatenate([function(block) for block in blocks_of(X)])
 
 

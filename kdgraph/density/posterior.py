@@ -1,8 +1,11 @@
-"""Where the published implementations of Dey et al. for forests and for networks differ from each other.
+"""Where the published implementations of Dey et al. for forests and for networks differ from each
+other.
 
-Posteriors inside the training distribution: around the query itself (ours), or of the nearest polytope (Dey et al., Eq. 5 to 13).
+Posteriors inside the training distribution: around the query itself (ours), or of the nearest
+polytope (Dey et al., Eq. 5 to 13).
 
-The search on held-out rows (Dey et al., below Eq. 15: "grid search on a hold-out dataset") for exponent, pseudo-count and vote.
+The search on held-out rows (Dey et al., below Eq. 15: "grid search on a hold-out dataset") for
+exponent, pseudo-count and vote.
 """
 
 from __future__ import annotations
@@ -51,17 +54,23 @@ def _near_network(k: float) -> np.ndarray:
     return k + np.arange(-0.06, 0.05, 0.01)
 
 
-FOREST = Published((lambda _: np.arange(1.0, 20.0, 2.0), _near_forest), bins=9, figure1_exponent=_forest_exponent)
-NETWORK = Published((lambda _: np.arange(1.0, 2.0, 0.1), _near_network), bins=19, figure1_exponent=math.log2)
+FOREST = Published(
+    (lambda _: np.arange(1.0, 20.0, 2.0), _near_forest), bins=9, figure1_exponent=_forest_exponent
+)
+NETWORK = Published(
+    (lambda _: np.arange(1.0, 2.0, 0.1), _near_network), bins=19, figure1_exponent=math.log2
+)
 
 
 @dataclass(frozen=True)
 class QueryPosterior:
     """Class masses around the query itself, mixed with the parent's own vote.
 
-    P(y|x) = v·vote_y(x)^β / Σ_k vote_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^p [y_i = y] + a·prior_y) / (Σ_i K(x, x_i)^p + a).
+    P(y|x) = v·vote_y(x)^β / Σ_k vote_k(x)^β + (1 - v)·(Σ_i K(x, x_i)^p [y_i = y] + a·prior_y) /
+    (Σ_i K(x, x_i)^p + a).
 
-    The paper reads the posterior at the nearest polytope's centre; around the query the same sum is smooth, and costs nothing more.
+    The paper reads the posterior at the nearest polytope's centre; around the query the same sum is
+    smooth, and costs nothing more.
     """
 
     exponent: float
@@ -86,7 +95,8 @@ class QueryPosterior:
 
 @dataclass(frozen=True)
 class NearestPosterior:
-    """The posterior of the nearest polytope, p_y = (n_ry/n_y)·P_y / Σ (Eq. 5, 7, 13); the log density is log G plus that sum's log.
+    """The posterior of the nearest polytope, p_y = (n_ry/n_y)·P_y / Σ (Eq. 5, 7, 13); the log
+    density is log G plus that sum's log.
 
     ``log_share``: Float[p, K], log((n_ry/n_y)·P_y).
     """
@@ -102,7 +112,9 @@ class NearestPosterior:
         return np.exp(log_share - total[:, None]), visit.log_density + total
 
     @classmethod
-    def from_masses(cls, exponent: float, masses: np.ndarray, prior: np.ndarray) -> NearestPosterior:
+    def from_masses(
+        cls, exponent: float, masses: np.ndarray, prior: np.ndarray
+    ) -> NearestPosterior:
         """From n_ry, Float[p, K], of Eq. 11."""
         with np.errstate(divide="ignore", invalid="ignore"):
             log_share = np.log(masses) - np.log(masses.sum(axis=0)) + np.log(prior)
@@ -110,7 +122,9 @@ class NearestPosterior:
 
 
 def tempered(vote: np.ndarray, power: float) -> np.ndarray:
-    """Float[n, K]: ``vote`` raised to ``power``, as if its logits were divided by a temperature of 1/power."""
+    """Float[n, K]: ``vote`` raised to ``power``, as if its logits were divided by a temperature of
+    1/power.
+    """
     if power == 1:
         return vote
     raised = (vote / vote.max(axis=1, keepdims=True)) ** power
@@ -118,7 +132,9 @@ def tempered(vote: np.ndarray, power: float) -> np.ndarray:
 
 
 def smooth(masses: np.ndarray, pseudo_count: float, prior: np.ndarray) -> np.ndarray:
-    """Float[n, K]: class shares of ``masses`` (Float[n, K]), with ``pseudo_count`` rows added that follow the prior."""
+    """Float[n, K]: class shares of ``masses`` (Float[n, K]), with ``pseudo_count`` rows added that
+    follow the prior.
+    """
     return (masses + pseudo_count * prior) / (masses.sum(axis=1, keepdims=True) + pseudo_count)
 
 
@@ -127,19 +143,29 @@ Objective = Callable[[np.ndarray, Rows], float]
 """(proba Float[m, K], rows) → what is to be small."""
 
 K_GRID = np.geomspace(0.02, 20, 24)
-"""Factors of log n in the exponent of Eq. 15: from nearly flat (a power of 0.14 at 1,000 rows) to the nearest polytope alone."""
+"""Factors of log n in the exponent of Eq. 15: from nearly flat (a power of 0.14 at 1,000 rows) to
+the nearest polytope alone.
+"""
 PSEUDO_COUNTS = np.geomspace(1e-5, 10, 13)
 VOTE_SHARES = np.linspace(0, 1, 5)
 VOTE_POWERS = np.geomspace(0.1, 10, 41)
-"""Inverse temperatures: below 1 for an overconfident network, above 1 for a forest, whose fully grown trees vote too evenly."""
+"""Inverse temperatures: below 1 for an overconfident network, above 1 for a forest, whose fully
+grown trees vote too evenly.
+"""
 _CLIP = 1e-6
-"""Probabilities count as at least this in the search; without it one empty neighbourhood would decide."""
+"""Probabilities count as at least this in the search; without it one empty neighbourhood would
+decide.
+"""
 _CHUNK = 4096
-"""Held-out rows whose masses at all exponents are kept at once, so that memory does not grow with rows × classes × exponents."""
+"""Held-out rows whose masses at all exponents are kept at once, so that memory does not grow with
+rows × classes × exponents.
+"""
 
 
 def nll(proba: np.ndarray, rows: Rows) -> float:
-    """Sum over rows of the weighted negative log likelihoods of ``proba``, Float[n, K], with the clip of the search."""
+    """Sum over rows of the weighted negative log likelihoods of ``proba``, Float[n, K], with the
+    clip of the search.
+    """
     return -float(np.log(np.maximum(proba[np.arange(len(rows)), rows.y], _CLIP)) @ rows.weight)
 
 
@@ -156,16 +182,22 @@ def search_query(
     vote_power: float | Literal["auto"] = "auto",
     criterion: Criterion = "nll",
 ) -> tuple[QueryPosterior, np.ndarray]:
-    """The best :class:`QueryPosterior` on held-out rows, and the log density (Float[m]) at each of these rows.
+    """The best :class:`QueryPosterior` on held-out rows, and the log density (Float[m]) at each of
+    these rows.
 
-    The vote is tried as it is and tempered by the power that makes its own NLL least (temperature scaling), not by every power.
-    ``place`` says where the held-out rows lie. Where they are lenders of the graph, ``own`` (Float[m]) is the similarity of each to the
-    polytope that holds its mass, and it is judged without that mass (leave-one-out).
+    The vote is tried as it is and tempered by the power that makes its own NLL least (temperature
+    scaling), not by every power. ``place`` says where the held-out rows lie. Where they are lenders
+    of the graph, ``own`` (Float[m]) is the similarity of each to the polytope that holds its mass,
+    and it is judged without that mass (leave-one-out).
     """
     pseudo_counts = PSEUDO_COUNTS if pseudo_count == "auto" else np.array([pseudo_count])
     vote_shares = VOTE_SHARES if vote_share == "auto" else np.array([vote_share])
     vote = graph.partition.vote(place)
-    vote_powers = list(dict.fromkeys([1.0, best_power(vote, held_out)])) if vote_power == "auto" else [vote_power]
+    vote_powers = (
+        list(dict.fromkeys([1.0, best_power(vote, held_out)]))
+        if vote_power == "auto"
+        else [vote_power]
+    )
     scores = np.zeros((len(vote_powers), len(exponents), len(pseudo_counts), len(vote_shares)))
     log_density = np.empty(len(held_out))
     together = _CHUNK if criterion == "nll" else len(held_out)  # ECE is no sum over rows
@@ -178,7 +210,15 @@ def search_query(
             lent = own[chunk, None] ** exponents
             masses = np.maximum(masses - rows.one_hot(len(prior))[:, :, None] * lent[:, None, :], 0)
         for tried, power in zip(scores, vote_powers, strict=True):
-            tried += _scores(masses, tempered(vote[chunk], power), rows, prior, pseudo_counts, vote_shares, criterion)
+            tried += _scores(
+                masses,
+                tempered(vote[chunk], power),
+                rows,
+                prior,
+                pseudo_counts,
+                vote_shares,
+                criterion,
+            )
         log_density[chunk] = visit.log_density
     t, k, a, v = np.unravel_index(np.argmin(scores), scores.shape)
     found = QueryPosterior(
@@ -192,17 +232,27 @@ def search_query(
 
 
 def best_power(vote: np.ndarray, rows: Rows) -> float:
-    """The power of ``vote`` (Float[m, K]) with the least NLL on ``rows``: temperature scaling (Guo et al. 2017) on a grid of 1/T."""
-    return float(VOTE_POWERS[np.argmin([nll(tempered(vote, power), rows) for power in VOTE_POWERS])])
+    """The power of ``vote`` (Float[m, K]) with the least NLL on ``rows``: temperature scaling (Guo
+    et al. 2017) on a grid of 1/T.
+    """
+    return float(
+        VOTE_POWERS[np.argmin([nll(tempered(vote, power), rows) for power in VOTE_POWERS])]
+    )
 
 
-def _scores(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares, criterion: Criterion) -> np.ndarray:
-    """Float[k, a, v]: the criterion of every candidate; NLL is a sum over rows, ECE counts every row alike."""
+def _scores(
+    masses, vote, rows: Rows, prior, pseudo_counts, vote_shares, criterion: Criterion
+) -> np.ndarray:
+    """Float[k, a, v]: the criterion of every candidate; NLL is a sum over rows, ECE counts every
+    row alike.
+    """
     if criterion == "nll":
         return _nll_scores(masses, vote, rows, prior, pseudo_counts, vote_shares)
     scores = np.empty((masses.shape[2], len(pseudo_counts), len(vote_shares)))
     for k, a, v in np.ndindex(scores.shape):
-        proba = vote_shares[v] * vote + (1 - vote_shares[v]) * smooth(masses[:, :, k], pseudo_counts[a], prior)
+        proba = vote_shares[v] * vote + (1 - vote_shares[v]) * smooth(
+            masses[:, :, k], pseudo_counts[a], prior
+        )
         scores[k, a, v] = ece(rows.y, proba)
     return scores
 
@@ -221,12 +271,19 @@ def _nll_scores(masses, vote, rows: Rows, prior, pseudo_counts, vote_shares) -> 
 
 
 def search_nearest(
-    graph: KernelDensityGraph, place: Place, held_out: Rows, prior: np.ndarray, stages: Sequence[Stage], objective: Objective = nll
+    graph: KernelDensityGraph,
+    place: Place,
+    held_out: Rows,
+    prior: np.ndarray,
+    stages: Sequence[Stage],
+    objective: Objective = nll,
 ) -> tuple[NearestPosterior, np.ndarray]:
-    """The best :class:`NearestPosterior` on held-out rows, and the log density (Float[m]) at each of these rows.
+    """The best :class:`NearestPosterior` on held-out rows, and the log density (Float[m]) at each
+    of these rows.
 
-    Each stage is a grid of exponents, Float[k], that may depend on the best exponent so far. Of equally good exponents the first stays.
-    The class masses of all populated polytopes at all exponents of a stage are held at once.
+    Each stage is a grid of exponents, Float[k], that may depend on the best exponent so far. Of
+    equally good exponents the first stays. The class masses of all populated polytopes at all
+    exponents of a stage are held at once.
     """
     visit, candidates, scores, best = graph.visit(place, np.empty(0)), [], [], 0
     for stage in stages:

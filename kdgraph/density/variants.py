@@ -1,6 +1,8 @@
-"""The kernel density graph's variants: ours, and the three forms of the paper's estimator that made its published numbers.
+"""The kernel density graph's variants: ours, and the three forms of the paper's estimator that made
+its published numbers.
 
-Each is one function (partition, training rows, held-out rows, prior, options) → :class:`Fitted`; a new one is an entry in ``VARIANTS``.
+Each is one function (partition, training rows, held-out rows, prior, options) → :class:`Fitted`; a
+new one is an entry in ``VARIANTS``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,14 @@ import numpy as np
 
 from kdgraph.base import Rows
 from kdgraph.density.floor import figure1_log_floor, printed_log_floor
-from kdgraph.density.gaussians import LAMBDA, PolytopeGaussians, VarianceRule, as_printed, per_sample, shrunk
+from kdgraph.density.gaussians import (
+    LAMBDA,
+    PolytopeGaussians,
+    VarianceRule,
+    as_printed,
+    per_sample,
+    shrunk,
+)
 from kdgraph.density.graph import Distance, KernelDensityGraph
 from kdgraph.density.posterior import (
     FOREST,
@@ -38,7 +47,9 @@ Name = Literal["kdgraph", "paper", "reference", "figure1"]
 
 @dataclass(frozen=True)
 class Options:
-    """What a user can set; ``"auto"`` is searched on held-out rows, or is what the variant prescribes."""
+    """What a user can set; ``"auto"`` is searched on held-out rows, or is what the variant
+    prescribes.
+    """
 
     k: float | Literal["auto"] = "auto"
     pseudo_count: float | Literal["auto"] = "auto"
@@ -53,7 +64,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a variant learns; ``log_floor`` is what it prescribes, None for a floor from ``held_out_log_density`` (Float[m])."""
+    """What a variant learns; ``log_floor`` is what it prescribes, None for a floor from
+    ``held_out_log_density`` (Float[m]).
+    """
 
     graph: KernelDensityGraph
     posterior: QueryPosterior | NearestPosterior
@@ -61,13 +74,17 @@ class Fitted:
     log_floor: float | None = None
 
 
-def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
-    """Masses around the query mixed with the parent's vote, by held-out NLL; variances shrunk to a pooled scale; a conformal floor.
+def fit_kdgraph(
+    partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options
+) -> Fitted:
+    """Masses around the query mixed with the parent's vote, by held-out NLL; variances shrunk to a
+    pooled scale; a conformal floor.
 
     As of all variants: ``prior`` is Float[K], the class shares of the training rows.
 
-    With ``lend_calibration`` the held-out rows lend their class masses, for the forest has not bent its leaves to their labels. They carry
-    no Gaussians, so the floor is still judged on rows that the density has not seen.
+    With ``lend_calibration`` the held-out rows lend their class masses, for the forest has not bent
+    its leaves to their labels. They carry no Gaussians, so the floor is still judged on rows that
+    the density has not seen.
     """
     n, place = len(train), partition.place(train.X) + partition.place(held_out.X)
     populating = slice(None) if options.lend_calibration else slice(n)
@@ -97,41 +114,65 @@ def fit_kdgraph(partition: Partition, train: Rows, held_out: Rows, prior: np.nda
     return Fitted(graph, posterior, log_density)
 
 
-def fit_paper(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
-    """Eq. 4 to 15 and Table 2 as printed: w = K^(k log n) with k searched, variances by Eq. 10, b = exp(-1e-7).
+def fit_paper(
+    partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options
+) -> Fitted:
+    """Eq. 4 to 15 and Table 2 as printed: w = K^(k log n) with k searched, variances by Eq. 10, b =
+    exp(-1e-7).
 
     Parameters as of :func:`fit_kdgraph`.
     """
     exponents = (K_GRID if options.k == "auto" else np.array([options.k])) * math.log(len(train))
     objective = nll if options.criterion == "nll" else _ece_in(15)
-    fitted = _fit_nearest(partition, train, held_out, prior, options, as_printed, [lambda _: exponents], objective)
+    fitted = _fit_nearest(
+        partition, train, held_out, prior, options, as_printed, [lambda _: exponents], objective
+    )
     return Fitted(*fitted, log_floor=printed_log_floor(len(train)))
 
 
-def fit_reference(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
-    """The published implementation of October 2023: w = K^k without log n, k by ECE, λ added per sample, log b = -1e100.
+def fit_reference(
+    partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options
+) -> Fitted:
+    """The published implementation of October 2023: w = K^k without log n, k by ECE, λ added per
+    sample, log b = -1e100.
 
-    It made the in-distribution columns of Figures 2 and 5 to 8. Its floor cannot act: no log density is that small nearer than 1e47.
-    Parameters as of :func:`fit_kdgraph`.
+    It made the in-distribution columns of Figures 2 and 5 to 8. Its floor cannot act: no log
+    density is that small nearer than 1e47. Parameters as of :func:`fit_kdgraph`.
     """
     theirs = options.published
-    stages: Sequence[Stage] = theirs.stages if options.k == "auto" else [lambda _: np.array([options.k])]
-    return Fitted(*_fit_nearest(partition, train, held_out, prior, options, per_sample, stages, _ece_in(theirs.bins)), log_floor=-1e100)
+    stages: Sequence[Stage] = (
+        theirs.stages if options.k == "auto" else [lambda _: np.array([options.k])]
+    )
+    return Fitted(
+        *_fit_nearest(
+            partition, train, held_out, prior, options, per_sample, stages, _ece_in(theirs.bins)
+        ),
+        log_floor=-1e100,
+    )
 
 
-def fit_figure1(partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options) -> Fitted:
-    """The version of August 2023 that made Figure 1: variances over all rows weighted by w = K^p, no search; p is 1 + ⌊log10(n)/3⌋ for
-    forests and log2(n) for networks.
+def fit_figure1(
+    partition: Partition, train: Rows, held_out: Rows, prior: np.ndarray, options: Options
+) -> Fitted:
+    """The version of August 2023 that made Figure 1: variances over all rows weighted by w = K^p,
+    no search; p is 1 + ⌊log10(n)/3⌋ for forests and log2(n) for networks.
 
-    Its floor is log(10⁹) - 10^√d - log10 n, that figure's in-distribution setting. Parameters as of :func:`fit_kdgraph`.
+    Its floor is log(10⁹) - 10^√d - log10 n, that figure's in-distribution setting. Parameters as of
+    :func:`fit_kdgraph`.
     """
-    exponent = options.published.figure1_exponent(len(train)) if options.k == "auto" else float(options.k)
+    exponent = (
+        options.published.figure1_exponent(len(train)) if options.k == "auto" else float(options.k)
+    )
     place = partition.place(train.X)
     settings = {"distance": options.distance or "geodesic", "max_polytopes": options.max_polytopes}
     graph = KernelDensityGraph(partition, place, train.one_hot(len(prior)), per_sample, **settings)
     graph.gaussians = weighted_gaussians(graph, graph.along_axes(place.points), exponent)
-    posterior, log_density = search_nearest(graph, partition.place(held_out.X), held_out, prior, [lambda _: np.array([exponent])])
-    return Fitted(graph, posterior, log_density, figure1_log_floor(len(train), place.points.shape[1]))
+    posterior, log_density = search_nearest(
+        graph, partition.place(held_out.X), held_out, prior, [lambda _: np.array([exponent])]
+    )
+    return Fitted(
+        graph, posterior, log_density, figure1_log_floor(len(train), place.points.shape[1])
+    )
 
 
 VARIANTS: dict[str, Callable[[Partition, Rows, Rows, np.ndarray, Options], Fitted]] = {
@@ -142,14 +183,20 @@ VARIANTS: dict[str, Callable[[Partition, Rows, Rows, np.ndarray, Options], Fitte
 }
 
 
-def weighted_gaussians(graph: KernelDensityGraph, points: np.ndarray, exponent: float) -> PolytopeGaussians:
-    """The same means; variances (Σ_i w_ri (x_i - μ_r)² + λ) / Σ_i w_ri over the training rows ``points``, Float[n, d], with w = K^exponent.
+def weighted_gaussians(
+    graph: KernelDensityGraph, points: np.ndarray, exponent: float
+) -> PolytopeGaussians:
+    """The same means; variances (Σ_i w_ri (x_i - μ_r)² + λ) / Σ_i w_ri over the training rows
+    ``points``, Float[n, d], with w = K^exponent.
 
-    Expanded into sums of w, w·x and w·x² about the overall mean, so that the index gives them in one pass.
+    Expanded into sums of w, w·x and w·x² about the overall mean, so that the index gives them in
+    one pass.
     """
     centre, d = points.mean(axis=0), points.shape[1]
     x = points - centre
-    sums = graph.weighted_sums(graph.polytopes.sum(np.column_stack([np.ones(len(x)), x, x**2])), exponent)
+    sums = graph.weighted_sums(
+        graph.polytopes.sum(np.column_stack([np.ones(len(x)), x, x**2])), exponent
+    )
     weight, first, second = sums[:, :1], sums[:, 1 : 1 + d], sums[:, 1 + d :]
     mean = graph.gaussians.means - centre
     squares = np.maximum(second - 2 * mean * first + mean**2 * weight, 0)
@@ -167,8 +214,12 @@ def _fit_nearest(
     objective: Objective,
 ) -> tuple[KernelDensityGraph, NearestPosterior, np.ndarray]:
     settings = {"distance": options.distance or "geodesic", "max_polytopes": options.max_polytopes}
-    graph = KernelDensityGraph(partition, partition.place(train.X), train.one_hot(len(prior)), variance, **settings)
-    return graph, *search_nearest(graph, partition.place(held_out.X), held_out, prior, stages, objective)
+    graph = KernelDensityGraph(
+        partition, partition.place(train.X), train.one_hot(len(prior)), variance, **settings
+    )
+    return graph, *search_nearest(
+        graph, partition.place(held_out.X), held_out, prior, stages, objective
+    )
 
 
 def _ece_in(bins: int) -> Objective:

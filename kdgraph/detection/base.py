@@ -1,6 +1,7 @@
 """Scores in blocks of one size, so that the number of rows hardly changes how sums are rounded.
 
-The ground that every detector stands on: a fitted parent, a score that is higher for what is normal, a threshold from held-out rows.
+The ground that every detector stands on: a fitted parent, a score that is higher for what is
+normal, a threshold from held-out rows.
 
 The ground of detectors that look at features of rows, whatever the parent says of them.
 """
@@ -30,10 +31,12 @@ ROWS = 256
 def in_full_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
     """``function`` of all rows of X (an array or a data frame), a block at a time; [n, …].
 
-    A matrix product adds in another order for another number of rows or threads. So every block has :data:`ROWS` rows, the last one copies
-    of its last row, which are cut off afterwards, and BLAS runs on one thread: the same rows in the same order give the same bits on one
-    machine. A row's value does not depend on the rows beside it beyond rounding (1e-10, relative to the terms of its sums), and not to the
-    bit: kernels for wide vectors add in an order that depends on the place of a row in its block. Ours.
+    A matrix product adds in another order for another number of rows or threads. So every block has
+    :data:`ROWS` rows, the last one copies of its last row, which are cut off afterwards, and BLAS
+    runs on one thread: the same rows in the same order give the same bits on one machine. A row's
+    value does not depend on the rows beside it beyond rounding (1e-10, relative to the terms of its
+    sums), and not to the bit: kernels for wide vectors add in an order that depends on the place of
+    a row in its block. Ours.
 
     Parameters
     ----------
@@ -41,29 +44,37 @@ def in_full_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
     function : of a block; gives an array with a row for each of its rows.
     """
     with threadpool_limits(1, user_api="blas"):
-        found = [function(take(X, np.minimum(np.arange(start, start + ROWS), len(X) - 1))) for start in range(0, len(X), ROWS)]
+        found = [
+            function(take(X, np.minimum(np.arange(start, start + ROWS), len(X) - 1)))
+            for start in range(0, len(X), ROWS)
+        ]
     return np.concatenate(found)[: len(X)]
 
 
 _SAME = 1e-13
-"""Share of a held-out row's score by which the threshold lies below it: what rounding makes of sums of some hundred terms."""
+"""Share of a held-out row's score by which the threshold lies below it: what rounding makes of sums
+of some hundred terms.
+"""
 
 
 @dataclass(eq=False, repr=False)
 class PostHocDetector(OutlierMixin, PostHoc):
     """A detector of rows out of distribution that is fitted after a parent.
 
-    ``score_samples`` is higher for what is more normal; ``decision_function`` is it minus ``offset_``, 0 at the threshold; ``predict``
-    gives 1 in distribution and -1 out of it, as scikit-learn's ``OutlierMixin`` has it; ``ood_score`` is minus ``decision_function``:
-    higher is farther out, above 0 is out.
+    ``score_samples`` is higher for what is more normal; ``decision_function`` is it minus
+    ``offset_``, 0 at the threshold; ``predict`` gives 1 in distribution and -1 out of it, as
+    scikit-learn's ``OutlierMixin`` has it; ``ood_score`` is minus ``decision_function``: higher is
+    farther out, above 0 is out.
 
-    The threshold is learnt on held-out rows, which the parent has not seen; rows and parents are as :class:`~kdgraph.base.PostHoc` has
-    them.
+    The threshold is learnt on held-out rows, which the parent has not seen; rows and parents are as
+    :class:`~kdgraph.base.PostHoc` has them.
 
-    A subclass implements ``_score(X)``, Float[n] of rows that are checked, higher for what is more normal. It may implement
-    ``_fit_after(train, held_out)``, where the score has something to learn (``y`` are labels as they came, or None), ``_fitted_parent``,
-    where its parent is another one, and ``_default_estimator``; ``parent_says`` names the method that the parent must have. The score of a
-    row depends on no other row, unless the class is a :class:`~kdgraph.detection.SetDetector`.
+    A subclass implements ``_score(X)``, Float[n] of rows that are checked, higher for what is more
+    normal. It may implement ``_fit_after(train, held_out)``, where the score has something to learn
+    (``y`` are labels as they came, or None), ``_fitted_parent``, where its parent is another one,
+    and ``_default_estimator``; ``parent_says`` names the method that the parent must have. The
+    score of a row depends on no other row, unless the class is a
+    :class:`~kdgraph.detection.SetDetector`.
 
     Parameters
     ----------
@@ -80,34 +91,46 @@ class PostHocDetector(OutlierMixin, PostHoc):
     target_fpr: OpenFraction = 0.05
 
     def fit(self, X, y=None, *, X_calibration=None, y_calibration=None):
-        """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, the score, and its threshold on held-out rows.
+        """Fit the parent on X (Float[n, d], images Float[n, c, h, w] or a data frame) and y, the
+        score, and its threshold on held-out rows.
 
         Parameters
         ----------
-        y : [n] labels of any type, or targets; None where nothing needs them, as with a frozen estimator.
-        X_calibration : rows from the training distribution that the parent has not seen; give them after a frozen parent.
+        y : [n] labels of any type, or targets; None where nothing needs them, as with a frozen
+        estimator.
+        X_calibration : rows from the training distribution that the parent has not seen; give them
+        after a frozen parent.
         y_calibration : their labels, on which no threshold depends.
 
         Raises
         ------
         TypeError : for an estimator that does not say what the score is made of.
-        ValueError : for infinity; for NaN, unless the parent takes it; for labels that are needed and not there; for a score without a
-            finite threshold.
+        ValueError : for infinity; for NaN, unless the parent takes it; for labels that are needed
+            and not there; for a score without a finite threshold.
         """
         check_parameters(self)
         parent, rng = self._parent(), check_random_state(self.random_state)
         if y is None and self._needs_labels():
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None; or freeze a fitted estimator")
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; or"
+                " freeze a fitted estimator"
+            )
         everything = Rows.of(*self._validated(X, y, reset=True))
         train, held_out = self._divided(everything, X_calibration, y_calibration, rng)
-        self.estimator_ = self._fitted_parent(parent, train, None, rng)  # also one that wants rows of its own gets none of the threshold's
+        self.estimator_ = self._fitted_parent(
+            parent, train, None, rng
+        )  # also one that wants rows of its own gets none of the threshold's
         with rows_checked():
             self._fit_after(train, held_out)
         self.offset_ = conformal_offset(self._held_out_scores(held_out.X, rng), self.target_fpr)
-        # It is the score of a held-out row, and an equal row may be rounded differently beside others: it must not be out for that.
+        # It is the score of a held-out row, and an equal row may be rounded differently beside
+        # others: it must not be out for that.
         self.offset_ -= _SAME * abs(self.offset_)
         if not np.isfinite(self.offset_):
-            raise ValueError(f"{type(self).__name__} has no threshold: the score of too many held-out rows is {self.offset_}")
+            raise ValueError(
+                f"{type(self).__name__} has no threshold: the score of too many held-out rows is"
+                f" {self.offset_}"
+            )
         return self
 
     def score_samples(self, X) -> np.ndarray:
@@ -123,11 +146,15 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def fit_predict(self, X, y=None, **held_out) -> np.ndarray:
-        """Int[n]: :meth:`predict` of the rows that it was fitted on; scikit-learn's own leaves the labels out, which a parent needs."""
+        """Int[n]: :meth:`predict` of the rows that it was fitted on; scikit-learn's own leaves the
+        labels out, which a parent needs.
+        """
         return self.fit(X, y, **held_out).predict(X)
 
     def ood_score(self, X) -> np.ndarray:
-        """Float[n]: minus ``decision_function``; higher is farther out of distribution, and above 0 is out by the threshold."""
+        """Float[n]: minus ``decision_function``; higher is farther out of distribution, and above 0
+        is out by the threshold.
+        """
         return -self.decision_function(X)
 
     def describe(self) -> dict[str, Any]:
@@ -155,11 +182,14 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
 
 def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
-    """The score below which at most max(target_fpr, 1/(m + 1)) of what is in distribution falls in expectation: split conformal.
+    """The score below which at most max(target_fpr, 1/(m + 1)) of what is in distribution falls in
+    expectation: split conformal.
 
-    Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), "Distribution-free predictive inference for regression", for scores.
+    Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), "Distribution-free predictive inference
+    for regression", for scores.
 
-    ``score``: Float[m], of held-out rows that are exchangeable with it. The ⌊(m + 1)·target_fpr⌋-th smallest, or the smallest.
+    ``score``: Float[m], of held-out rows that are exchangeable with it. The ⌊(m + 1)·target_fpr⌋-th
+    smallest, or the smallest.
 
     >>> conformal_offset(np.arange(100.0), 0.05)
     4.0
@@ -175,19 +205,22 @@ _NO_SPREAD = 1e-14
 
 @dataclass(eq=False, repr=False)
 class FeatureDetector(PostHocDetector):
-    """A detector that compares features of a row with those of the training rows. Ours: what those of the papers share.
+    """A detector that compares features of a row with those of the training rows. Ours: what those
+    of the papers share.
 
-    A subclass implements ``_learn(features, train, rng)``, of training rows, and ``_score_of(features)``, Float[n], higher for what is more
-    normal. It gets blocks of one size (:func:`~kdgraph.detection.base.in_full_blocks`), so no row changes another's score
-    beyond rounding.
-    Features are finite, and up to 1.8e308; scores are cut off at ±:data:`FARTHEST`.
+    A subclass implements ``_learn(features, train, rng)``, of training rows, and
+    ``_score_of(features)``, Float[n], higher for what is more normal. It gets blocks of one size
+    (:func:`~kdgraph.detection.base.in_full_blocks`), so no row changes another's score beyond
+    rounding. Features are finite, and up to 1.8e308; scores are cut off at ±:data:`FARTHEST`.
 
     Parameters
     ----------
     estimator : the parent; None: there is none, and the features are the rows.
-    features : what is compared, a :class:`~kdgraph.features.FeatureMap`; None: what enters the last linear layer of a network, or the
-        features of given scores, as they are; else the rows behind the parent's own transformations, each column divided by its range over
-        the training rows, since columns have units of their own; ``FeatureMap(source="rows", reduce="none", scale="none")`` leaves these.
+    features : what is compared, a :class:`~kdgraph.features.FeatureMap`; None: what enters the last
+        linear layer of a network, or the features of given scores, as they are; else the rows
+        behind the parent's own transformations, each column divided by its range over the training
+        rows, since columns have units of their own; ``FeatureMap(source="rows", reduce="none",
+        scale="none")`` leaves these.
     **others : those of :class:`PostHocDetector`.
 
     Attributes
@@ -197,9 +230,9 @@ class FeatureDetector(PostHocDetector):
 
     Notes
     -----
-    Of wine, whose columns differ by factors of a thousand, uniform noise is told by the distance to the fifth neighbour with an AUROC of
-    .79 in the units that the columns come in, .987 in standard deviations, and .989 in ranges; of the digits 0 to 4, digits 5 to 9 with
-    .98, .92 and .975.
+    Of wine, whose columns differ by factors of a thousand, uniform noise is told by the distance to
+    the fifth neighbour with an AUROC of .79 in the units that the columns come in, .987 in standard
+    deviations, and .989 in ranges; of the digits 0 to 4, digits 5 to 9 with .98, .92 and .975.
     """
 
     estimator: Any = None
@@ -221,8 +254,14 @@ class FeatureDetector(PostHocDetector):
     def _needs_labels(self) -> bool:
         return self.estimator is not None and super()._needs_labels()
 
-    def _fitted_parent(self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any) -> Any:
-        return None if parent is None else super()._fitted_parent(parent, train, calibration, random_state)
+    def _fitted_parent(
+        self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
+    ) -> Any:
+        return (
+            None
+            if parent is None
+            else super()._fitted_parent(parent, train, calibration, random_state)
+        )
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         rng = check_random_state(self.random_state)
@@ -237,7 +276,9 @@ class FeatureDetector(PostHocDetector):
             self._learn(features / self.units_, train, rng)
 
     def _own_map(self, X: Any) -> FeatureMap:
-        """Of the layer of a network or of given scores; of the rows where there is no such layer."""
+        """Of the layer of a network or of given scores; of the rows where there is no such
+        layer.
+        """
         source: Source = "layer"
         try:
             features_of(self.estimator_, take(X, slice(0, 1)), source)
@@ -252,7 +293,9 @@ class FeatureDetector(PostHocDetector):
 
     def _seen(self, X: Any) -> np.ndarray:
         """Float64[n, m], finite, of one block."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a reduction of rows that reach further than the root of the largest number
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # a reduction of rows that reach further than the root of the largest number
             features = self.map_.transform(self.estimator_, X)
         return np.nan_to_num(features, nan=np.finfo(np.float64).max)
 
@@ -265,7 +308,9 @@ class FeatureDetector(PostHocDetector):
 
 
 def _ranges(features: np.ndarray) -> np.ndarray:
-    """Float[m], of each column the range; of one that is constant, which has no unit, the mean of the others."""
+    """Float[m], of each column the range; of one that is constant, which has no unit, the mean of
+    the others.
+    """
     low, high = features.min(axis=0), features.max(axis=0)
     ranges = np.minimum(high / 2 - low / 2, np.finfo(np.float64).max / 2) * 2
     varies = ranges > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high))
@@ -273,12 +318,15 @@ def _ranges(features: np.ndarray) -> np.ndarray:
 
 
 def cut_off(score: np.ndarray) -> np.ndarray:
-    """Float[n], between ±:data:`FARTHEST`; NaN, of what is too far for any arithmetic, is the least. Ours."""
+    """Float[n], between ±:data:`FARTHEST`; NaN, of what is too far for any arithmetic, is the
+    least. Ours.
+    """
     return np.clip(np.nan_to_num(score, nan=-FARTHEST), -FARTHEST, FARTHEST)
 
 
 def within_reach(features: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Features with no number beyond ±``reach``, and Float[n], by how much each row was scaled down for that; 1 for most. Ours.
+    """Features with no number beyond ±``reach``, and Float[n], by how much each row was scaled down
+    for that; 1 for most. Ours.
 
     So squares stay finite, and lengths can be scaled up again.
     """

@@ -1,8 +1,10 @@
-"""Out-of-distribution scores of any classifier's probabilities: the largest of them, and their entropy.
+"""Out-of-distribution scores of any classifier's probabilities: the largest of them, and their
+entropy.
 
 Out-of-distribution scores of a network's logits, before the softmax takes their size away.
 
-ODIN: the softmax at a high temperature, after a small step of the input towards what the network predicts.
+ODIN: the softmax at a high temperature, after a small step of the input towards what the network
+predicts.
 """
 
 from __future__ import annotations
@@ -25,14 +27,17 @@ from kdgraph.parameters import NonNegative, Positive
 
 @dataclass(eq=False, repr=False)
 class MaxProbability(PostHocDetector):
-    """Maximum softmax probability (MSP): the parent's probability of its predicted class; the baseline of all others.
+    """Maximum softmax probability (MSP): the parent's probability of its predicted class; the
+    baseline of all others.
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
+    estimator : any classifier with ``predict_proba``. Cloned and fitted;
+    ``FrozenEstimator(fitted)`` is used as it is.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
+        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes
@@ -41,12 +46,13 @@ class MaxProbability(PostHocDetector):
 
     Notes
     -----
-    A network of ReLUs grows more certain the farther it is asked, and its largest probability is 1 to the last bit there (Hein et al.
-    2019): such rows are the most normal of all, and all alike.
+    A network of ReLUs grows more certain the farther it is asked, and its largest probability is 1
+    to the last bit there (Hein et al. 2019): such rows are the most normal of all, and all alike.
 
     References
     ----------
-    Hendrycks and Gimpel, "A baseline for detecting misclassified and out-of-distribution examples in neural networks", ICLR 2017.
+    Hendrycks and Gimpel, "A baseline for detecting misclassified and out-of-distribution examples
+    in neural networks", ICLR 2017.
 
     Examples
     --------
@@ -72,7 +78,8 @@ class MaxProbability(PostHocDetector):
 
 @dataclass(eq=False, repr=False)
 class Entropy(PostHocDetector):
-    """Minus the entropy, in nats, of the parent's probabilities: Σ_k p_k log p_k, 0 where one class has all.
+    """Minus the entropy, in nats, of the parent's probabilities: Σ_k p_k log p_k, 0 where one class
+    has all.
 
     Of two classes it ranks rows as :class:`MaxProbability` does.
 
@@ -86,8 +93,8 @@ class Entropy(PostHocDetector):
 
     References
     ----------
-    Shannon, "A mathematical theory of communication", 1948; as a score of this kind in, for one, Hendrycks, Mazeika and Dietterich, "Deep
-    anomaly detection with outlier exposure", ICLR 2019.
+    Shannon, "A mathematical theory of communication", 1948; as a score of this kind in, for one,
+    Hendrycks, Mazeika and Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019.
 
     Examples
     --------
@@ -115,11 +122,12 @@ class MaxLogit(PostHocDetector):
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as
-        it is.
+    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used as it is.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
+        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes
@@ -164,8 +172,8 @@ class Energy(PostHocDetector):
 
     Notes
     -----
-    A parent whose logits are log probabilities, such as an ensemble that takes the mean of its members' probabilities, has an energy of 0
-    everywhere, and the score says nothing at T = 1.
+    A parent whose logits are log probabilities, such as an ensemble that takes the mean of its
+    members' probabilities, has an energy of 0 everywhere, and the score says nothing at T = 1.
 
     References
     ----------
@@ -191,49 +199,58 @@ class Energy(PostHocDetector):
 
     @np.errstate(under="ignore")
     def _score(self, X: Any) -> np.ndarray:
-        return self.temperature * logsumexp(inside_of(self.estimator_).logits(X) / self.temperature, axis=1)
+        return self.temperature * logsumexp(
+            inside_of(self.estimator_).logits(X) / self.temperature, axis=1
+        )
 
 
 @dataclass(eq=False, repr=False)
 class Odin(PostHocDetector):
-    """The largest softmax probability at temperature T of a row that was moved a little towards what the network predicts.
+    """The largest softmax probability at temperature T of a row that was moved a little towards
+    what the network predicts.
 
     Of rows like the training rows such a step raises the confidence more than of others.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as
-        it is.
+    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used as it is.
     temperature : T; 1000 as in the paper.
-    epsilon : ε, by which each number that the network takes goes up or down, in units of the spread of these numbers over training rows, as
-        the paper's images are divided by their standard deviation; there it is 0 to 0.004. "auto": the one of ``epsilons`` with the highest
-        mean score of the held-out rows, the first of several; no row out of distribution is asked.
+    epsilon : ε, by which each number that the network takes goes up or down, in units of the spread
+        of these numbers over training rows, as the paper's images are divided by their standard
+        deviation; there it is 0 to 0.004. "auto": the one of ``epsilons`` with the highest mean
+        score of the held-out rows, the first of several; no row out of distribution is asked.
     epsilons : what "auto" chooses from.
-    target_fpr : the share of what is in distribution that the threshold may give up. "auto" looks at the same held-out rows.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    target_fpr : the share of what is in distribution that the threshold may give up. "auto" looks
+    at the same held-out rows.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
+        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     random_state : seeds the held-out rows, and the parent where it has no seed of its own.
 
     Attributes
     ----------
     estimator_, offset_ : the fitted parent, and the threshold of the score.
     epsilon_, unit_ : the step, and the spread that it is a multiple of.
-    means_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was chosen by it.
-    passing_ : the share of rows out of distribution that passes where 95 % of the held-out rows do, for each of ``epsilons``; None where
-        there were no such rows to choose by.
+    means_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was
+    chosen by it.
+    passing_ : the share of rows out of distribution that passes where 95 % of the held-out rows do,
+        for each of ``epsilons``; None where there were no such rows to choose by.
 
     Notes
     -----
-    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)), where ŷ is the predicted class. The
-    step is one in the numbers that the network takes, behind the transformations of a pipeline; pixels are not cut off at 0 and 1. The
-    paper chooses ε, and T in its appendix, by rows out of distribution, which nobody has before they come: ``fit(…, X_ood=…)`` does so for
-    ε, and in a run ``protocol=paper``.
+    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x;
+    T)), where ŷ is the predicted class. The step is one in the numbers that the network takes,
+    behind the transformations of a pipeline; pixels are not cut off at 0 and 1. The paper chooses
+    ε, and T in its appendix, by rows out of distribution, which nobody has before they come:
+    ``fit(…, X_ood=…)`` does so for ε, and in a run ``protocol=paper``.
 
     References
     ----------
-    Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image detection in neural networks", ICLR 2018, Eq. 1 and 2.
-    Hsu, Shen, Jin and Kira, "Generalized ODIN: detecting out-of-distribution image without learning from out-of-distribution data", CVPR
-    2020, Section 3.2: the choice of ε.
+    Liang, Li and Srikant, "Enhancing the reliability of out-of-distribution image detection in
+    neural networks", ICLR 2018, Eq. 1 and 2. Hsu, Shen, Jin and Kira, "Generalized ODIN: detecting
+    out-of-distribution image without learning from out-of-distribution data", CVPR 2020, Section
+    3.2: the choice of ε.
 
     Examples
     --------
@@ -258,12 +275,13 @@ class Odin(PostHocDetector):
 
         Parameters
         ----------
-        X_ood : rows out of distribution, like X, that choose ε as the paper does: the first at which the fewest of them pass where 95 % of
-            the held-out rows do.
+        X_ood : rows out of distribution, like X, that choose ε as the paper does: the first at
+            which the fewest of them pass where 95 % of the held-out rows do.
 
         Warns
         -----
-        UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of distribution for the method.
+        UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of
+            distribution for the method.
         """
         self._out = X_ood
         try:
@@ -271,7 +289,10 @@ class Odin(PostHocDetector):
         finally:
             del self._out
         if self.passing_ is not None:
-            told = "rows out of distribution chose epsilon; of rows like them it is no longer true that nothing was seen"
+            told = (
+                "rows out of distribution chose epsilon; of rows like them it is no longer true"
+                " that nothing was seen"
+            )
             warnings.warn(f"{type(self).__name__}: {told}", stacklevel=2)
         return self
 
@@ -305,5 +326,7 @@ class Odin(PostHocDetector):
     @np.errstate(under="ignore")
     def _scores(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
         """Float[n] for each step."""
-        logits = logits_after_step(self.estimator_, X, self.temperature, [self.unit_ * step for step in epsilons])
+        logits = logits_after_step(
+            self.estimator_, X, self.temperature, [self.unit_ * step for step in epsilons]
+        )
         return [softmax(found / self.temperature, axis=1).max(axis=1) for found in logits]

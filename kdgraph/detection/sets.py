@@ -1,4 +1,5 @@
-"""Detectors that judge a row by the rows it comes with, as TOOD (Algorithm 1) does: their contract, and how sets are drawn for them.
+"""Detectors that judge a row by the rows it comes with, as TOOD (Algorithm 1) does: their contract,
+and how sets are drawn for them.
 
 Tree-based out-of-distribution detection: how seldom the rows of a set share the leaves of a forest.
 
@@ -25,7 +26,9 @@ from kdgraph.metrics.set_tests import SHARES, Statistic, power_curve, set_p_valu
 from kdgraph.parameters import Count, OpenFraction, Range, Share, check_parameters
 
 Level = Literal["instance", "set"]
-"""instance: a score for each row, which depends on the set that it is in. set: one score for a set, the mean over its rows."""
+"""instance: a score for each row, which depends on the set that it is in. set: one score for a set,
+the mean over its rows.
+"""
 
 SetSize = Annotated[int, Range(2)]
 """Rows that can be compared."""
@@ -33,18 +36,21 @@ SetSize = Annotated[int, Range(2)]
 
 @dataclass(eq=False, repr=False)
 class SetDetector(PostHocDetector):
-    """A detector whose score belongs to rows in a set, all of them from one distribution: it asks whether the set is out of distribution.
+    """A detector whose score belongs to rows in a set, all of them from one distribution: it asks
+    whether the set is out of distribution.
 
-    That is another task than a detector of single rows has, which is not told which rows belong together; the two kinds of numbers do not
-    compare, and of a row by itself a set detector says nothing. Who wants to evaluate one draws sets:
-    ``ood_score_of_sets(X, rng)`` draws ``repeats`` sets of ``set_size_`` rows from X and gives one number for each unit (a row in a set, or
-    a set), so not one for each row of X. Having this method is how a detector says that it is one of these. ``score_samples``,
-    ``decision_function``, ``predict`` and ``ood_score`` take X as one set.
+    That is another task than a detector of single rows has, which is not told which rows belong
+    together; the two kinds of numbers do not compare, and of a row by itself a set detector says
+    nothing. Who wants to evaluate one draws sets: ``ood_score_of_sets(X, rng)`` draws ``repeats``
+    sets of ``set_size_`` rows from X and gives one number for each unit (a row in a set, or a set),
+    so not one for each row of X. Having this method is how a detector says that it is one of these.
+    ``score_samples``, ``decision_function``, ``predict`` and ``ood_score`` take X as one set.
 
     The threshold is that of sets of the same size, drawn from the held-out rows.
 
-    A subclass implements ``_represent(X)``, what the score needs to know of each row, an array or data frame with a row for each, and
-    ``_score_together(represented)``, Float[m] of rows in one set, higher for what is more normal.
+    A subclass implements ``_represent(X)``, what the score needs to know of each row, an array or
+    data frame with a row for each, and ``_score_together(represented)``, Float[m] of rows in one
+    set, higher for what is more normal.
 
     Parameters
     ----------
@@ -63,16 +69,22 @@ class SetDetector(PostHocDetector):
     repeats: Count = 10
 
     def ood_score_of_sets(self, X, rng: np.random.Generator) -> np.ndarray:
-        """Float[units]: how far out of distribution sets are that are drawn from X, each without replacement; above 0 is out.
+        """Float[units]: how far out of distribution sets are that are drawn from X, each without
+        replacement; above 0 is out.
 
-        Units are ``repeats × set_size_`` rows, set by set, at ``level="instance"``, and ``repeats`` sets at ``level="set"``. An X of no
-        more than ``set_size_`` rows is one set, as it is.
+        Units are ``repeats × set_size_`` rows, set by set, at ``level="instance"``, and ``repeats``
+        sets at ``level="set"``. An X of no more than ``set_size_`` rows is one set, as it is.
         """
         return self.offset_ - self._scores_of_draws(self._checked(X), self.repeats, rng)
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, and what its scores are of, for the record."""
-        return {**super().describe(), "level": self.level, "set_size": self.set_size_, "repeats": self.repeats}
+        return {
+            **super().describe(),
+            "level": self.level,
+            "set_size": self.set_size_,
+            "repeats": self.repeats,
+        }
 
     def _represent(self, X: Any) -> Any:
         raise NotImplementedError
@@ -90,34 +102,48 @@ class SetDetector(PostHocDetector):
         self.set_size_ = min(self.set_size, len(X))
         if self.set_size_ < self.set_size:
             name, size = type(self).__name__, self.set_size
-            warnings.warn(f"{len(X)} held-out rows are fewer than set_size={size}: {name} scores sets of {len(X)}", stacklevel=3)
+            warnings.warn(
+                f"{len(X)} held-out rows are fewer than set_size={size}: {name} scores sets of"
+                f" {len(X)}",
+                stacklevel=3,
+            )
         draws = max(self.repeats, math.ceil(1 / self.target_fpr))
-        return self._scores_of_draws(X, draws, np.random.default_rng(rng.randint(np.iinfo(np.int32).max)))
+        return self._scores_of_draws(
+            X, draws, np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
+        )
 
     def _scores_of_draws(self, X: Any, repeats: int, rng: np.random.Generator) -> np.ndarray:
         """Float[units]; of the rows of X only those that are drawn are represented."""
         sets = drawn_sets(len(X), self.set_size_, repeats, rng)
         used, places = np.unique(sets, return_inverse=True)
         represented = self._represent(take(X, used))
-        return np.concatenate([self._of_one_set(take(represented, rows)) for rows in places.reshape(sets.shape)])
+        return np.concatenate(
+            [self._of_one_set(take(represented, rows)) for rows in places.reshape(sets.shape)]
+        )
 
     def _of_one_set(self, represented: Any) -> np.ndarray:
         """Float[m] or, at ``level="set"``, Float[1]."""
         if len(represented) < 2:
-            raise ValueError(f"{type(self).__name__} compares the rows of a set and needs at least two, got n_samples = {len(represented)}")
+            raise ValueError(
+                f"{type(self).__name__} compares the rows of a set and needs at least two, got"
+                f" n_samples = {len(represented)}"
+            )
         score = self._score_together(represented)
         return score if self.level == "instance" else score.mean(keepdims=True)
 
 
 def drawn_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Int[repeats, size]: row numbers below n, none twice in one set. Where n ≤ size there is one set, Int[1, n]: all rows."""
+    """Int[repeats, size]: row numbers below n, none twice in one set. Where n ≤ size there is one
+    set, Int[1, n]: all rows.
+    """
     if n <= size:
         return np.arange(n)[None]
     return np.stack([rng.choice(n, size, replace=False) for _ in range(repeats)])
 
 
 def aphd(leaves: np.ndarray) -> np.ndarray:
-    """Float[m] in [0, 1]: average pairwise Hamming distance of each row's tree embedding to those of the other rows of its set.
+    """Float[m] in [0, 1]: average pairwise Hamming distance of each row's tree embedding to those
+    of the other rows of its set.
 
     Parameters
     ----------
@@ -125,8 +151,9 @@ def aphd(leaves: np.ndarray) -> np.ndarray:
 
     Notes
     -----
-    With H(u, v) the share of trees in which u and v are in different leaves, APHD_i = 1/(m - 1) Σ_{j≠i} H(i, j) (TOOD, Section 3.1). A row
-    that has c_t - 1 others beside it in its leaf of tree t shares Σ_t (c_t - 1) pairs of leaves with the set, so that
+    With H(u, v) the share of trees in which u and v are in different leaves, APHD_i = 1/(m - 1)
+    Σ_{j≠i} H(i, j) (TOOD, Section 3.1). A row that has c_t - 1 others beside it in its leaf of tree
+    t shares Σ_t (c_t - 1) pairs of leaves with the set, so that
 
         APHD_i = 1 - Σ_t (c_t - 1) / (T·(m - 1))
 
@@ -141,7 +168,9 @@ def aphd(leaves: np.ndarray) -> np.ndarray:
     """
     leaves = np.asarray(leaves)
     if leaves.ndim != 2 or len(leaves) < 2:
-        raise ValueError(f"leaves must have shape (rows, trees) with at least two rows, got shape {leaves.shape}")
+        raise ValueError(
+            f"leaves must have shape (rows, trees) with at least two rows, got shape {leaves.shape}"
+        )
     m, n_trees = leaves.shape
     shared = np.full(m, -n_trees)
     for of_tree in leaves.T:
@@ -151,26 +180,32 @@ def aphd(leaves: np.ndarray) -> np.ndarray:
 
 @dataclass(eq=False, repr=False)
 class TreeHamming(PartitionDetector, SetDetector):
-    """Whether a set of rows is out of distribution, by the average pairwise Hamming distance (APHD) of their tree embeddings.
+    """Whether a set of rows is out of distribution, by the average pairwise Hamming distance (APHD)
+    of their tree embeddings.
 
-    Rows like the training rows are spread over the leaves of a forest; rows from elsewhere crowd in few. The score of a row is its APHD to
-    the other rows of its set, and a low one is out of distribution.
+    Rows like the training rows are spread over the leaves of a forest; rows from elsewhere crowd in
+    few. The score of a row is its APHD to the other rows of its set, and a low one is out of
+    distribution.
 
     Parameters
     ----------
-    estimator : a forest or tree of scikit-learn, or a pipeline that ends in one; None for 100 extremely randomised trees. Cloned and
-        fitted; ``FrozenEstimator(fitted)`` is used as it is with given labels.
-    labels : "given": the forest as it is trained (the paper's Algorithm 1). "shuffled": a clone of it that is trained on permuted labels,
-        as in its Section 6; coin flips where there are no labels, or all are the same. "none": a clone on coin flips, whatever labels
-        there are, so that the shares of classes do not count either.
+    estimator : a forest or tree of scikit-learn, or a pipeline that ends in one; None for 100
+        extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is
+        with given labels.
+    labels : "given": the forest as it is trained (the paper's Algorithm 1). "shuffled": a clone of
+        it that is trained on permuted labels, as in its Section 6; coin flips where there are no
+        labels, or all are the same. "none": a clone on coin flips, whatever labels there are, so
+        that the shares of classes do not count either.
     level : see :data:`~kdgraph.detection.sets.Level`; the paper shows "instance".
-    set_size, repeats : rows of a set, and how many sets the evaluation draws. Sets of other sizes have the same mean APHD and another
-        spread around it, so scores compare at one size.
+    set_size, repeats : rows of a set, and how many sets the evaluation draws. Sets of other sizes
+        have the same mean APHD and another spread around it, so scores compare at one size.
     target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen estimator give it rows that this was
-        not fitted on, ``fit(X, y, X_calibration=…, y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
+    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
+        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+        y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
     n_jobs : threads; never changes a number.
-    random_state : seeds the held-out rows, the permutation, the sets of the threshold, and the forest where it has no seed of its own.
+    random_state : seeds the held-out rows, the permutation, the sets of the threshold, and the
+        forest where it has no seed of its own.
 
     Attributes
     ----------
@@ -179,21 +214,25 @@ class TreeHamming(PartitionDetector, SetDetector):
 
     Notes
     -----
-    With K regions that are equally probable, two rows from the training distribution are in different ones with probability 1 - 1/K
-    (Theorem 4.2). That rows outside the convex hull of the training rows all share their leaves (Theorem 4.1) holds where every feature
-    that the trees split on is out of range: a tree goes on to tell apart the features that are not.
+    With K regions that are equally probable, two rows from the training distribution are in
+    different ones with probability 1 - 1/K (Theorem 4.2). That rows outside the convex hull of the
+    training rows all share their leaves (Theorem 4.1) holds where every feature that the trees
+    split on is out of range: a tree goes on to tell apart the features that are not.
 
-    Fully grown trees on labels that say nothing have to separate every training row from its neighbours. Trees on the given labels stop
-    where a class is alone, and rows of easy classes then share leaves as rows from elsewhere do: of digits 5 to 9 against 0 to 4 the AUROC
-    is .48 with given labels and above .99 with shuffled ones; of breast_cancer with permuted columns it is .23, the wrong way round, and
-    .99.
+    Fully grown trees on labels that say nothing have to separate every training row from its
+    neighbours. Trees on the given labels stop where a class is alone, and rows of easy classes then
+    share leaves as rows from elsewhere do: of digits 5 to 9 against 0 to 4 the AUROC is .48 with
+    given labels and above .99 with shuffled ones; of breast_cancer with permuted columns it is .23,
+    the wrong way round, and .99.
 
-    A set must be all in or all out of distribution. A few outliers in a set of normal rows share leaves with hardly any of them: with 2 %
-    of noise in sets of 100 rows of breast_cancer, the AUROC within a set is .25, noise having the higher APHD.
+    A set must be all in or all out of distribution. A few outliers in a set of normal rows share
+    leaves with hardly any of them: with 2 % of noise in sets of 100 rows of breast_cancer, the
+    AUROC within a set is .25, noise having the higher APHD.
 
     References
     ----------
-    Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Algorithm 1 and Sections 4 to 6.
+    Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Algorithm 1 and Sections
+    4 to 6.
 
     Examples
     --------
@@ -219,14 +258,17 @@ class TreeHamming(PartitionDetector, SetDetector):
 
 @dataclass(eq=False, repr=False)
 class SetTest(BaseEstimator):
-    """A permutation test of sets of rows against a reference sample, on the score that a detector gives single rows.
+    """A permutation test of sets of rows against a reference sample, on the score that a detector
+    gives single rows.
 
-    Ours: where scores of rows are good, their mean over a set judges the set as well as a method that must have sets, such as
-    :class:`TreeHamming`; it may be of any size, and a few outliers among normal rows raise it.
+    Ours: where scores of rows are good, their mean over a set judges the set as well as a method
+    that must have sets, such as :class:`TreeHamming`; it may be of any size, and a few outliers
+    among normal rows raise it.
 
     Parameters
     ----------
-    detector : fitted; has ``ood_score(X)``, Float[n], higher for what is farther out, of each row by itself.
+    detector : fitted; has ``ood_score(X)``, Float[n], higher for what is farther out, of each row
+    by itself.
     statistic : what is compared, see :data:`kdgraph.metrics.set_tests.Statistic`.
     false_alarm : the share of sets from the distribution that may be called out of it.
     n_permutations : of the p-value, which is at least 1 over one more than these.
@@ -253,42 +295,72 @@ class SetTest(BaseEstimator):
     random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any) -> SetTest:
-        """Score the reference: rows X of the training distribution that neither the detector nor its parent has seen.
+        """Score the reference: rows X of the training distribution that neither the detector nor
+        its parent has seen.
 
         Raises
         ------
-        TypeError : for a detector of sets, which gives a row by itself no score, and for what is none.
+        TypeError : for a detector of sets, which gives a row by itself no score, and for what is
+            none.
         """
         check_parameters(self)
         if hasattr(self.detector, "ood_score_of_sets"):
-            raise TypeError(f"{type(self.detector).__name__} judges sets of rows by itself; a set test needs a score of single rows")
+            raise TypeError(
+                f"{type(self.detector).__name__} judges sets of rows by itself; a set test needs a"
+                " score of single rows"
+            )
         if not hasattr(self.detector, "ood_score"):
             raise TypeError(f"{type(self.detector).__name__} has no ood_score; use a detector")
         self.reference_ = np.asarray(self.detector.ood_score(X), dtype=np.float64)
         return self
 
     def p_value(self, X: Any) -> float:
-        """How often sets of the size of X, drawn from X and the reference together, look at least as far out: (k + 1)/(N + 1)."""
-        how = {"statistic": self.statistic, "n_permutations": self.n_permutations, "rng": self._rng()}
+        """How often sets of the size of X, drawn from X and the reference together, look at least
+        as far out: (k + 1)/(N + 1).
+        """
+        how = {
+            "statistic": self.statistic,
+            "n_permutations": self.n_permutations,
+            "rng": self._rng(),
+        }
         return float(set_p_values(self._scores(X), self.reference_, **how)[0])
 
     def is_out(self, X: Any) -> bool:
         """Whether X, as one set, is out of distribution: its p-value is at most ``false_alarm``."""
         return self.p_value(X) <= self.false_alarm
 
-    def power(self, X_out: Any, shares: Sequence[Share] = SHARES, set_size: int = 50, n_sets: int = 200) -> dict[str, np.ndarray]:
-        """How often sets are called out of distribution by the share of their rows that are from ``X_out``.
+    def power(
+        self, X_out: Any, shares: Sequence[Share] = SHARES, set_size: int = 50, n_sets: int = 200
+    ) -> dict[str, np.ndarray]:
+        """How often sets are called out of distribution by the share of their rows that are from
+        ``X_out``.
 
-        Half of the reference rows stand for the reference then, the other half for the rows in distribution. Columns are ``share``,
-        ``set_size`` and ``power``, as :func:`kdgraph.metrics.set_tests.power_curve` gives them; the share 0 has the false alarms. All
-        shares are judged by the same permutations, so the points of the curve are not independent.
+        Half of the reference rows stand for the reference then, the other half for the rows in
+        distribution. Columns are ``share``, ``set_size`` and ``power``, as
+        :func:`kdgraph.metrics.set_tests.power_curve` gives them; the share 0 has the false alarms.
+        All shares are judged by the same permutations, so the points of the curve are not
+        independent.
         """
-        how = {"statistic": self.statistic, "false_alarm": self.false_alarm, "n_permutations": self.n_permutations, "rng": self._rng()}
-        return power_curve(self._scores(X_out), self.reference_, shares=shares, set_size=set_size, n_sets=n_sets, **how)
+        how = {
+            "statistic": self.statistic,
+            "false_alarm": self.false_alarm,
+            "n_permutations": self.n_permutations,
+            "rng": self._rng(),
+        }
+        return power_curve(
+            self._scores(X_out),
+            self.reference_,
+            shares=shares,
+            set_size=set_size,
+            n_sets=n_sets,
+            **how,
+        )
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "reference_")
         return np.asarray(self.detector.ood_score(X), dtype=np.float64)
 
     def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return np.random.default_rng(
+            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from kdgraph.distributions.base import Distribution, Standard
-from kdgraph.distributions.conformal import ConformalIntervals, CorrectedIntervals, LocalisedIntervals
+from kdgraph.distributions.conformal import (
+    ConformalIntervals,
+    CorrectedIntervals,
+    LocalisedIntervals,
+)
 from kdgraph.distributions.parametric import LocationScale, Normal, ScipyFamily, as_distribution
 from kdgraph.distributions.quantile_grid import QuantileGrid
 from kdgraph.distributions.recalibrated import LinearMap, PitMap, Recalibrated, WeightedEcdf

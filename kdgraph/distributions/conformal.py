@@ -1,6 +1,8 @@
-"""Predictive distributions whose intervals hold their share of rows, whatever the distributions are.
+"""Predictive distributions whose intervals hold their share of rows, whatever the distributions
+are.
 
-Intervals with a correction of their own for each row, from the held-out rows near to it, that hold their share of rows on average.
+Intervals with a correction of their own for each row, from the held-out rows near to it, that hold
+their share of rows on average.
 """
 
 from __future__ import annotations
@@ -19,15 +21,17 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class CorrectedIntervals(Distribution):
-    """The distributions of a forecaster; :meth:`interval` is widened, or narrowed, by what held-out rows ask for.
+    """The distributions of a forecaster; :meth:`interval` is widened, or narrowed, by what held-out
+    rows ask for.
 
-    A subclass says by how much: conformalised quantile regression (Romano et al. 2019) with one correction or with many. Quantiles, mean,
-    variance and CRPS are the forecaster's own.
+    A subclass says by how much: conformalised quantile regression (Romano et al. 2019) with one
+    correction or with many. Quantiles, mean, variance and CRPS are the forecaster's own.
 
     Parameters
     ----------
     base : distributions of n rows.
-    held : distributions of h rows that neither the forecaster nor its recalibration has seen; ``y_held``: Float[h], what came.
+    held : distributions of h rows that neither the forecaster nor its recalibration has seen;
+        ``y_held``: Float[h], what came.
     """
 
     base: Distribution
@@ -36,21 +40,28 @@ class CorrectedIntervals(Distribution):
 
     @abstractmethod
     def corrections(self, score: np.ndarray, level: float) -> np.ndarray:
-        """Float[n]: by how many of its widths the interval of a row grows to each side, of the :meth:`scores` of held-out rows."""
+        """Float[n]: by how many of its widths the interval of a row grows to each side, of the
+        :meth:`scores` of held-out rows.
+        """
 
     def scores(self, level: float) -> np.ndarray:
-        """Float[h]: by how many widths of its interval at this level each held-out outcome is outside; negative: inside."""
+        """Float[h]: by how many widths of its interval at this level each held-out outcome is
+        outside; negative: inside.
+        """
         low, high = self.held.interval(level)
         return np.maximum(low - self.y_held, self.y_held - high) / _width(low, high)
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Float[n], Float[n]: holds with probability ``level`` at least; infinite where there are too few rows to promise that."""
+        """Float[n], Float[n]: holds with probability ``level`` at least; infinite where there are
+        too few rows to promise that.
+        """
         low, high = self.base.interval(level)
         by = self.corrections(self.scores(level), level) * _width(low, high)
         if np.isinf(by).any():
             warnings.warn(
-                f"intervals of level {level:g} are the whole line where there are too few calibration rows to promise less, "
-                "and have no width or score; quantiles and CRPS are as they were",
+                f"intervals of level {level:g} are the whole line where there are too few"
+                " calibration rows to promise less, and have no width or score; quantiles and CRPS"
+                " are as they were",
                 stacklevel=2,
             )
         return low - by, high + by
@@ -94,16 +105,19 @@ class ConformalIntervals(CorrectedIntervals):
 
     Notes
     -----
-    Conformalised quantile regression with the local width w as unit: the score of a held-out row is s = max(low - y, y - high) / w of its
-    interval at this level, and the new interval is [low - q w, high + q w] with q the ⌈(h + 1) level⌉-th smallest score of the row's cell.
-    A new row is one of h + 1 exchangeable ones, itself at +∞: at least the share ``level`` of intervals holds, on average over the draw of
-    held-out and new rows of a cell, for any distribution of rows and any forecaster. Where there are fewer than level / (1 - level) rows in
-    a cell no finite interval can promise that, and it is the whole line.
+    Conformalised quantile regression with the local width w as unit: the score of a held-out row is
+    s = max(low - y, y - high) / w of its interval at this level, and the new interval is [low - q
+    w, high + q w] with q the ⌈(h + 1) level⌉-th smallest score of the row's cell. A new row is one
+    of h + 1 exchangeable ones, itself at +∞: at least the share ``level`` of intervals holds, on
+    average over the draw of held-out and new rows of a cell, for any distribution of rows and any
+    forecaster. Where there are fewer than level / (1 - level) rows in a cell no finite interval can
+    promise that, and it is the whole line.
 
     References
     ----------
-    Romano, Patterson and Candès, "Conformalized quantile regression", NeurIPS 2019, Theorem 1; Vovk, Gammerman and Shafer, "Algorithmic
-    learning in a random world", 2005, Section 4.5 (Mondrian).
+    Romano, Patterson and Candès, "Conformalized quantile regression", NeurIPS 2019, Theorem 1;
+    Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, Section 4.5
+    (Mondrian).
 
     Examples
     --------
@@ -119,7 +133,9 @@ class ConformalIntervals(CorrectedIntervals):
 
     def __getitem__(self, index: Any) -> ConformalIntervals:
         index = rows_at(index)
-        return ConformalIntervals(self.base[index], self.held, self.y_held, self.cell[index], self.cell_held)
+        return ConformalIntervals(
+            self.base[index], self.held, self.y_held, self.cell[index], self.cell_held
+        )
 
     def corrections(self, score: np.ndarray, level: float) -> np.ndarray:
         """Float[n]; infinite of a cell that no held-out row belongs to."""
@@ -132,7 +148,8 @@ class ConformalIntervals(CorrectedIntervals):
 
 
 def rank_of(level: float, n: int) -> int:
-    """⌈(n + 1) level⌉, from 1: which of n scores, increasing, corrects, and n + 1 where none does; Romano et al. (2019), Theorem 1.
+    """⌈(n + 1) level⌉, from 1: which of n scores, increasing, corrects, and n + 1 where none does;
+    Romano et al. (2019), Theorem 1.
 
     >>> rank_of(0.95, 19), rank_of(0.95, 18)
     (19, 19)
@@ -156,25 +173,30 @@ class LocalisedIntervals(CorrectedIntervals):
     Parameters
     ----------
     base, held, y_held : as in :class:`~kdgraph.distributions.conformal.CorrectedIntervals`.
-    near, weight : Int[n, k], Float[n, k]: held-out rows near to each row, each at most once, and how much they count, H(x, x_j) in [0, 1].
-    near_held, weight_held : Int[h, l], Float[h, l]: the same of held-out rows, each among its own with weight H(x, x) = 1.
+    near, weight : Int[n, k], Float[n, k]: held-out rows near to each row, each at most once, and
+    how much they count, H(x, x_j) in [0, 1].
+    near_held, weight_held : Int[h, l], Float[h, l]: the same of held-out rows, each among its own
+        with weight H(x, x) = 1.
 
     Notes
     -----
-    With scores s as of :class:`~kdgraph.distributions.ConformalIntervals`, the local rank of a row is the weight of the rows near to it
-    that have a smaller score, over the weight of all near to it, itself among them. A new row is given a score v. The ranks of all h + 1
-    rows are then exchangeable, since each is made in the same way of all rows, and v is kept if its rank is among the ⌈(h + 1) level⌉
-    smallest. As v grows its own rank grows and those of others fall, so what is kept ends at one of the scores, or does not end. This is
-    localised conformal prediction with the row's own weight at +∞ and its level adjusted; weights without that adjustment promise nothing.
+    With scores s as of :class:`~kdgraph.distributions.ConformalIntervals`, the local rank of a row
+    is the weight of the rows near to it that have a smaller score, over the weight of all near to
+    it, itself among them. A new row is given a score v. The ranks of all h + 1 rows are then
+    exchangeable, since each is made in the same way of all rows, and v is kept if its rank is among
+    the ⌈(h + 1) level⌉ smallest. As v grows its own rank grows and those of others fall, so what is
+    kept ends at one of the scores, or does not end. This is localised conformal prediction with the
+    row's own weight at +∞ and its level adjusted; weights without that adjustment promise nothing.
 
-    What is promised is what one correction for all promises, on average over rows. That the share is near to the level at each place too is
-    what weights are for, and is not promised. With equal weights it is one correction for all. A row to which no held-out row is near has
-    the whole line.
+    What is promised is what one correction for all promises, on average over rows. That the share
+    is near to the level at each place too is what weights are for, and is not promised. With equal
+    weights it is one correction for all. A row to which no held-out row is near has the whole line.
 
     References
     ----------
-    Guan, "Localized conformal prediction: a generalized inference framework for conformal prediction", Biometrika 110, 2023, Theorem 1 and
-    Section 3. Here adjusted levels are local ranks, and found by bisection of scores.
+    Guan, "Localized conformal prediction: a generalized inference framework for conformal
+    prediction", Biometrika 110, 2023, Theorem 1 and Section 3. Here adjusted levels are local
+    ranks, and found by bisection of scores.
 
     Examples
     --------
@@ -206,11 +228,15 @@ class LocalisedIntervals(CorrectedIntervals):
         place[np.argsort(score, kind="stable")] = np.arange(len(score))
         found = np.empty(len(self), dtype=np.intp)
         for rows in blocks(len(self), self.near.shape[1]):
-            found[rows] = _last_kept(kept, place[self.near[rows]], self.near[rows], self.weight[rows], smaller, all_near)
+            found[rows] = _last_kept(
+                kept, place[self.near[rows]], self.near[rows], self.weight[rows], smaller, all_near
+            )
         return np.append(np.sort(score), np.inf)[found]
 
     def _held_sums(self, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Float[h], Float[h]: of held-out rows, the weight of those near that have a smaller score, and of all that are near."""
+        """Float[h], Float[h]: of held-out rows, the weight of those near that have a smaller score,
+        and of all that are near.
+        """
         smaller, all_near = np.empty(len(score)), np.empty(len(score))
         for rows in blocks(len(score), self.near_held.shape[1]):
             weight = self.weight_held[rows]
@@ -219,8 +245,16 @@ class LocalisedIntervals(CorrectedIntervals):
         return smaller, all_near
 
 
-def _last_kept(kept: int, place: np.ndarray, near: np.ndarray, weight: np.ndarray, smaller: np.ndarray, all_near: np.ndarray) -> np.ndarray:
-    """Int[n]: the largest m in [0, h] such that a score just above the m smallest has at most ``kept`` ranks below its own; Guan (2023).
+def _last_kept(
+    kept: int,
+    place: np.ndarray,
+    near: np.ndarray,
+    weight: np.ndarray,
+    smaller: np.ndarray,
+    all_near: np.ndarray,
+) -> np.ndarray:
+    """Int[n]: the largest m in [0, h] such that a score just above the m smallest has at most
+    ``kept`` ranks below its own; Guan (2023).
 
     Of the h rows those that are not near to a new one have the ranks that they have without it.
     """

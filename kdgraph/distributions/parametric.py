@@ -1,6 +1,7 @@
 """Families that differ from row to row in location and scale alone, and the normal one.
 
-The families of scipy.stats, and whatever else has a distribution function and quantiles, as distributions of n rows.
+The families of scipy.stats, and whatever else has a distribution function and quantiles, as
+distributions of n rows.
 """
 
 from __future__ import annotations
@@ -13,14 +14,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from kdgraph.distributions.base import Distribution, Standard, Standardised, by_row, checked_levels, rows_at
+from kdgraph.distributions.base import (
+    Distribution,
+    Standard,
+    Standardised,
+    by_row,
+    checked_levels,
+    rows_at,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class LocationScale(Distribution):
-    """loc + scale·Z with one distribution of Z for all rows, as the families of SciPy have ``loc`` and ``scale``.
+    """loc + scale·Z with one distribution of Z for all rows, as the families of SciPy have ``loc``
+    and ``scale``.
 
-    A subclass is a family: it says the distribution function, quantiles and density of Z, elementwise, and its mean and variance.
+    A subclass is a family: it says the distribution function, quantiles and density of Z,
+    elementwise, and its mean and variance.
 
     Parameters
     ----------
@@ -40,10 +50,16 @@ class LocationScale(Distribution):
         object.__setattr__(self, "loc", loc)
         object.__setattr__(self, "scale", scale)
         if loc.ndim != 1 or not np.isfinite(loc).all():
-            raise ValueError(f"loc must be one finite number a row, got {loc[~np.isfinite(loc)][:1] if loc.ndim == 1 else loc.shape}")
+            raise ValueError(
+                "loc must be one finite number a row, got"
+                f" {loc[~np.isfinite(loc)][:1] if loc.ndim == 1 else loc.shape}"
+            )
         wrong = ~(np.isfinite(scale) & (scale > 0))
         if wrong.any():
-            raise ValueError(f"scale must be finite and above 0, got {scale[wrong][0]:g} in row {np.flatnonzero(wrong)[0]}")
+            raise ValueError(
+                f"scale must be finite and above 0, got {scale[wrong][0]:g} in row"
+                f" {np.flatnonzero(wrong)[0]}"
+            )
 
     @staticmethod
     @abstractmethod
@@ -68,25 +84,38 @@ class LocationScale(Distribution):
 
     def standardized(self, y: np.ndarray | float) -> np.ndarray:
         """(y - loc) / scale: of the shape of y, Float[n] of a number."""
-        return by_row(lambda values, loc, scale: (values - loc) / scale, len(self), y, self.loc, self.scale)
+        return by_row(
+            lambda values, loc, scale: (values - loc) / scale, len(self), y, self.loc, self.scale
+        )
 
     def at(self, z: np.ndarray | float) -> np.ndarray:
-        """Values loc + scale·z: Float[n] of a number; Float[n, m] of Float[m], or of Float[n, m]."""
+        """Values loc + scale·z: Float[n] of a number; Float[n, m] of Float[m], or of Float[n,
+        m].
+        """
         z = np.asarray(z, dtype=np.float64)
-        return self.loc + self.scale * z if not z.ndim else self.loc[:, None] + self.scale[:, None] * z
+        return (
+            self.loc + self.scale * z if not z.ndim else self.loc[:, None] + self.scale[:, None] * z
+        )
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
         return self.standard_cdf(self.standardized(y))
 
     def pdf(self, y: np.ndarray | float) -> np.ndarray:
         """Density, in 1/units of y, of y as in :meth:`cdf`."""
-        return by_row(lambda density, scale: density / scale, len(self), self.standard_pdf(self.standardized(y)), self.scale)
+        return by_row(
+            lambda density, scale: density / scale,
+            len(self),
+            self.standard_pdf(self.standardized(y)),
+            self.scale,
+        )
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
         return self.at(self.standard_ppf(checked_levels(q)))
 
     def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """``cdf(y)``; where that is 0 or 1 to the last bit, the standardised value (y - loc) / scale, below 0 or above 1; see the base."""
+        """``cdf(y)``; where that is 0 or 1 to the last bit, the standardised value (y - loc) /
+        scale, below 0 or above 1; see the base.
+        """
         return self.standard_levels(self.standardized(y))
 
     @classmethod
@@ -130,7 +159,9 @@ class Normal(LocationScale):
 
     @staticmethod
     def standard_cdf(z: np.ndarray) -> np.ndarray:  # noqa: D102
-        from scipy.special import ndtr  # here, not above: who only lists configurations must not wait for scipy
+        from scipy.special import (
+            ndtr,
+        )  # here, not above: who only lists configurations must not wait for scipy
 
         return ndtr(z)
 
@@ -152,9 +183,13 @@ class Normal(LocationScale):
         return self.at(rng.standard_normal((len(self), m)))
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """σ (z (2Φ(z) - 1) + 2φ(z) - 1/√π) with z = (y - μ)/σ: Gneiting et al., Monthly Weather Review 133, 2005, Eq. 5."""
+        """σ (z (2Φ(z) - 1) + 2φ(z) - 1/√π) with z = (y - μ)/σ: Gneiting et al., Monthly Weather
+        Review 133, 2005, Eq. 5.
+        """
         z = self.standardized(y)
-        return self.scale * (z * (2 * self.standard_cdf(z) - 1) + 2 * self.standard_pdf(z) - 1 / np.sqrt(np.pi))
+        return self.scale * (
+            z * (2 * self.standard_cdf(z) - 1) + 2 * self.standard_pdf(z) - 1 / np.sqrt(np.pi)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +199,8 @@ class ScipyFamily(Distribution):
     Parameters
     ----------
     family : its name there, such as "gamma".
-    parameters : name (``a``, ``loc``, ``scale``, …) → Float[n]; a parameter that is the same for all rows may be a number, but one must say
-        how many rows there are.
+    parameters : name (``a``, ``loc``, ``scale``, …) → Float[n]; a parameter that is the same for
+        all rows may be a number, but one must say how many rows there are.
 
     Examples
     --------
@@ -178,11 +213,20 @@ class ScipyFamily(Distribution):
     parameters: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        given = {name: np.asarray(value, dtype=np.float64) for name, value in self.parameters.items()}
+        given = {
+            name: np.asarray(value, dtype=np.float64) for name, value in self.parameters.items()
+        }
         shape = np.broadcast_shapes(*(value.shape for value in given.values()))
         if len(shape) != 1:
-            raise ValueError(f"parameters must be one number a row, got shapes {[value.shape for value in given.values()]}")
-        object.__setattr__(self, "parameters", {name: np.array(np.broadcast_to(value, shape)) for name, value in given.items()})
+            raise ValueError(
+                "parameters must be one number a row, got shapes"
+                f" {[value.shape for value in given.values()]}"
+            )
+        object.__setattr__(
+            self,
+            "parameters",
+            {name: np.array(np.broadcast_to(value, shape)) for name, value in given.items()},
+        )
         self.check()
 
     def check(self) -> None:
@@ -196,11 +240,15 @@ class ScipyFamily(Distribution):
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             given = {name: float(value[row]) for name, value in self.parameters.items()}
-            raise ValueError(f"{self.family} has no distribution with the parameters of row {row}, {given}")
+            raise ValueError(
+                f"{self.family} has no distribution with the parameters of row {row}, {given}"
+            )
 
     @classmethod
     def of_frozen(cls, frozen: Any) -> ScipyFamily:
-        """From a frozen distribution, such as ``scipy.stats.gamma(a, scale=scale)``, whose parameters have a value for each row."""
+        """From a frozen distribution, such as ``scipy.stats.gamma(a, scale=scale)``, whose
+        parameters have a value for each row.
+        """
         shapes = [name.strip() for name in (frozen.dist.shapes or "").split(",") if name.strip()]
         given = dict(zip([*shapes, "loc", "scale"], frozen.args, strict=False)) | frozen.kwds
         return cls(frozen.dist.name, given)
@@ -209,7 +257,9 @@ class ScipyFamily(Distribution):
         return len(next(iter(self.parameters.values())))
 
     def __getitem__(self, index: Any) -> ScipyFamily:
-        return ScipyFamily(self.family, {name: value[rows_at(index)] for name, value in self.parameters.items()})
+        return ScipyFamily(
+            self.family, {name: value[rows_at(index)] for name, value in self.parameters.items()}
+        )
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
         return self._of_values("cdf", y)
@@ -222,7 +272,9 @@ class ScipyFamily(Distribution):
         return self._at("ppf", checked_levels(q))
 
     def levels(self, y: np.ndarray | float) -> np.ndarray:
-        """``cdf(y)``; where that is 1 to the last bit, 1 - log P(Y > y), while SciPy's ``sf`` is above 0; see the base."""
+        """``cdf(y)``; where that is 1 to the last bit, 1 - log P(Y > y), while SciPy's ``sf`` is
+        above 0; see the base.
+        """
         levels = self.cdf(y)
         if (levels == 1).any():
             above = np.where(levels == 1, self._of_values("sf", y), 0.0)
@@ -232,14 +284,22 @@ class ScipyFamily(Distribution):
     def at_levels(self, levels: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         beyond = levels > 1
         at = self.ppf(np.where(beyond, 0.5, levels))
-        return np.where(beyond, self._at("isf", np.exp(1 - np.where(beyond, levels, 1.0))), at) if beyond.any() else at
+        return (
+            np.where(beyond, self._at("isf", np.exp(1 - np.where(beyond, levels, 1.0))), at)
+            if beyond.any()
+            else at
+        )
 
     def standard(self) -> Standard | None:
         """Of a family whose shape is the same in all rows, such as a Gamma GLM's; see the base."""
-        shapes = {name: value for name, value in self.parameters.items() if name not in ("loc", "scale")}
+        shapes = {
+            name: value for name, value in self.parameters.items() if name not in ("loc", "scale")
+        }
         if not len(self) or any((value != value[0]).any() for value in shapes.values()):
             return None
-        one = ScipyFamily(self.family, {name: value[:1] for name, value in shapes.items()} | {"loc": np.zeros(1)})
+        one = ScipyFamily(
+            self.family, {name: value[:1] for name, value in shapes.items()} | {"loc": np.zeros(1)}
+        )
         return Standard(
             self.parameters.get("loc", np.zeros(len(self))),
             self.parameters.get("scale", np.ones(len(self))),
@@ -253,7 +313,12 @@ class ScipyFamily(Distribution):
         return self._family().var(**self.parameters)
 
     def _at(self, method: str, q: np.ndarray) -> np.ndarray:
-        return getattr(self._family(), method)(q, **{name: value[:, None] if q.ndim else value for name, value in self.parameters.items()})
+        return getattr(self._family(), method)(
+            q,
+            **{
+                name: value[:, None] if q.ndim else value for name, value in self.parameters.items()
+            },
+        )
 
     def _of_values(self, method: str, y: np.ndarray | float) -> np.ndarray:
         names = list(self.parameters)
@@ -270,20 +335,24 @@ class ScipyFamily(Distribution):
 
 
 def is_frozen_family(given: Any) -> bool:
-    """Return whether ``given`` is a frozen continuous family of scipy.stats, which ScipyFamily takes.
+    """Return whether ``given`` is a frozen continuous family of scipy.stats, which ScipyFamily
+    takes.
 
-    Attributes are looked up without ``__getattr__``: distributions of ngboost return None for a name that they do not have, or pass it on
-    to the frozen distribution inside.
+    Attributes are looked up without ``__getattr__``: distributions of ngboost return None for a
+    name that they do not have, or pass it on to the frozen distribution inside.
     """
     from scipy import stats
 
     dist, args, kwds = (getattr_static(given, name, None) for name in ("dist", "args", "kwds"))
-    known = isinstance(dist, stats.rv_continuous) and isinstance(getattr(stats, dist.name, None), type(dist))
+    known = isinstance(dist, stats.rv_continuous) and isinstance(
+        getattr(stats, dist.name, None), type(dist)
+    )
     return known and args is not None and kwds is not None
 
 
 def as_distribution(given: Any) -> Distribution:
-    """What a regressor's ``predict_dist`` gave, as a :class:`Distribution`: one as it is, a frozen one of scipy.stats as its family.
+    """What a regressor's ``predict_dist`` gave, as a :class:`Distribution`: one as it is, a frozen
+    one of scipy.stats as its family.
 
     Raises
     ------
@@ -294,4 +363,7 @@ def as_distribution(given: Any) -> Distribution:
         return given
     if is_frozen_family(given):
         return ScipyFamily.of_frozen(given)
-    raise TypeError(f"predict_dist must give a kdgraph Distribution or a frozen distribution of scipy.stats, got {type(given).__name__}")
+    raise TypeError(
+        "predict_dist must give a kdgraph Distribution or a frozen distribution of scipy.stats,"
+        f" got {type(given).__name__}"
+    )

@@ -1,4 +1,5 @@
-"""Maps of PIT values: how often the values F(y) of a forecaster are really below p, as a distribution function R on [0, 1].
+"""Maps of PIT values: how often the values F(y) of a forecaster are really below p, as a
+distribution function R on [0, 1].
 
 A map of PIT values without steps: linear between knots (Kuleshov et al. 2018, Algorithm 1).
 
@@ -15,14 +16,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from kdgraph.distributions.base import SAME, Distribution, Standard, blocks, checked_levels, rows_at
-from kdgraph.distributions.samples import crps_of_one_sample, crps_of_samples, mean_of_samples, var_of_samples
+from kdgraph.distributions.samples import (
+    crps_of_one_sample,
+    crps_of_samples,
+    mean_of_samples,
+    var_of_samples,
+)
 
 
 class PitMap(ABC):
-    """A distribution function R of PIT values, one for all rows or one for each; :class:`Recalibrated` puts it behind F.
+    """A distribution function R of PIT values, one for all rows or one for each;
+    :class:`Recalibrated` puts it behind F.
 
-    Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond, where F is 0 or 1 to the last bit: see
-    :meth:`Distribution.levels`.
+    Torres et al. (2024), Algorithm 1, have one for each row. PIT values are in (0, 1), or beyond,
+    where F is 0 or 1 to the last bit: see :meth:`Distribution.levels`.
     """
 
     has_steps: ClassVar[bool] = True
@@ -30,12 +37,16 @@ class PitMap(ABC):
 
     @property
     def width(self) -> int | None:
-        """How many atoms a row has, where each row has its own; None where all rows have one map."""
+        """How many atoms a row has, where each row has its own; None where all rows have one
+        map.
+        """
         return None
 
     @abstractmethod
     def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> PitMap:
-        """The map whose atoms are at ``function`` of those here, an increasing function of arrays, elementwise."""
+        """The map whose atoms are at ``function`` of those here, an increasing function of arrays,
+        elementwise.
+        """
 
     @abstractmethod
     def __getitem__(self, index: Any) -> Self:
@@ -47,26 +58,27 @@ class PitMap(ABC):
 
     @abstractmethod
     def ppf(self, q: np.ndarray) -> np.ndarray:
-        """The smallest p with R(p) >= q, of levels in [0, 1]: Float[m] of Float[m] where all rows have one map, else Float[n, m]; and
-        Float[n, m] of Float[n, m].
+        """The smallest p with R(p) >= q, of levels in [0, 1]: Float[m] of Float[m] where all rows
+        have one map, else Float[n, m]; and Float[n, m] of Float[n, m].
         """
 
     @abstractmethod
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:
         """Where the mass of R is: PIT values in increasing order and their weights, which sum to 1.
 
-        Both Float[m] where all rows have one map, Float[n, k] where each has its own. A map without steps gives nodes and weights of a
-        quadrature.
+        Both Float[m] where all rows have one map, Float[n, k] where each has its own. A map without
+        steps gives nodes and weights of a quadrature.
         """
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedEcdf(PitMap):
-    """R is the weighted empirical distribution function of PIT values: a step of height w_i / Σw at each of them.
+    """R is the weighted empirical distribution function of PIT values: a step of height w_i / Σw at
+    each of them.
 
-    ``ppf`` is its left-continuous inverse, inf {p: R(p) >= q}, so every quantile is one of the values ("inverted_cdf" of numpy, type 1
-    of Hyndman and Fan, The American Statistician 50, 1996). At level 0 it is the smallest value. Levels within 1e-12 of a step, relatively,
-    are on it.
+    ``ppf`` is its left-continuous inverse, inf {p: R(p) >= q}, so every quantile is one of the
+    values ("inverted_cdf" of numpy, type 1 of Hyndman and Fan, The American Statistician 50, 1996).
+    At level 0 it is the smallest value. Levels within 1e-12 of a step, relatively, are on it.
 
     Attributes
     ----------
@@ -85,23 +97,33 @@ class WeightedEcdf(PitMap):
 
     @classmethod
     def of(cls, pits: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """From PIT values Float[m] in any order, in (0, 1) or beyond, and weights Float[m], not negative; None: all the same.
+        """From PIT values Float[m] in any order, in (0, 1) or beyond, and weights Float[m], not
+        negative; None: all the same.
 
         Raises
         ------
         ValueError
-            For 0 or 1, whose quantile may be infinite; for no value, for weights that are negative or all 0.
+            For 0 or 1, whose quantile may be infinite; for no value, for weights that are negative
+            or all 0.
         """
         pits = np.asarray(pits, dtype=np.float64)
         wrong = ~np.isfinite(pits) | (pits == 0) | (pits == 1)
         if pits.ndim != 1 or not pits.size or wrong.any():
             got = pits[wrong][0] if wrong.any() else pits.shape
-            raise ValueError(f"PIT values must be at least one number, none of them 0 or 1, got {got}")
+            raise ValueError(
+                f"PIT values must be at least one number, none of them 0 or 1, got {got}"
+            )
         if weights is None:  # exact, as a sum of equal weights is not
             return cls(np.sort(pits), np.arange(1, len(pits) + 1) / len(pits))
         weights = np.asarray(weights, dtype=np.float64)
-        if weights.shape != pits.shape or not (np.isfinite(weights) & (weights >= 0)).all() or not weights.any():
-            raise ValueError(f"weights must be {len(pits)} numbers from 0, not all 0, got {weights.tolist()[:5]}")
+        if (
+            weights.shape != pits.shape
+            or not (np.isfinite(weights) & (weights >= 0)).all()
+            or not weights.any()
+        ):
+            raise ValueError(
+                f"weights must be {len(pits)} numbers from 0, not all 0, got {weights.tolist()[:5]}"
+            )
         order = np.argsort(pits, kind="stable")
         order = order[weights[order] > 0]
         cumulative = np.cumsum(weights[order])
@@ -127,7 +149,9 @@ class WeightedEcdf(PitMap):
 INSIDE = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
 """The smallest and the largest number in (0, 1)."""
 _NODES = 512
-"""Of sums over R: of normal distributions behind maps of 100 knots, means are right to 1e-3 of a standard deviation."""
+"""Of sums over R: of normal distributions behind maps of 100 knots, means are right to 1e-3 of a
+standard deviation.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +160,8 @@ class LinearMap(PitMap):
 
     Attributes
     ----------
-    levels, cumulative : Float[m], increasing; the second from 0 to 1. Where it stays the same R is flat.
+    levels, cumulative : Float[m], increasing; the second from 0 to 1. Where it stays the same R is
+        flat.
 
     Examples
     --------
@@ -152,16 +177,22 @@ class LinearMap(PitMap):
 
     @classmethod
     def of(cls, pits: np.ndarray) -> LinearMap:
-        """Through (p_(i), i / (n + 1)) of sorted PIT values: a new one falls into each of the n + 1 gaps alike.
+        """Through (p_(i), i / (n + 1)) of sorted PIT values: a new one falls into each of the n + 1
+        gaps alike.
 
-        The map goes from 0 to 1. Where values are beyond, it goes to the farthest of them, ends there, and has nothing between 0 or 1 and
-        the first value beyond: what lies there is in a coordinate of the family's own, see :meth:`Distribution.levels
+        The map goes from 0 to 1. Where values are beyond, it goes to the farthest of them, ends
+        there, and has nothing between 0 or 1 and the first value beyond: what lies there is in a
+        coordinate of the family's own, see :meth:`Distribution.levels
         <kdgraph.distributions.Distribution.levels>`.
         """
         levels, count = np.unique(pits, return_counts=True)
         reached = np.cumsum(count) / (count.sum() + 1)
         below, above = int((levels < 0).sum()), int((levels <= 1).sum())
-        parts = [(levels[:below], reached[:below]), (levels[below:above], reached[below:above]), (levels[above:], reached[above:])]
+        parts = [
+            (levels[:below], reached[:below]),
+            (levels[below:above], reached[below:above]),
+            (levels[above:], reached[above:]),
+        ]
         if below:  # from just below the farthest; and from the one nearest to 0 to 0 itself
             parts.insert(0, (np.nextafter(levels[:1], -np.inf), np.zeros(1)))
             parts.insert(2, (np.array([INSIDE[0]]), reached[below - 1 : below]))
@@ -187,11 +218,15 @@ class LinearMap(PitMap):
 
     def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
         found = np.interp(q, self.cumulative, self.levels)
-        found = np.where((found == 0) & (q > 0), INSIDE[0], found)  # rounded: quantiles at 0 and at 1 may be infinite
+        found = np.where(
+            (found == 0) & (q > 0), INSIDE[0], found
+        )  # rounded: quantiles at 0 and at 1 may be infinite
         return np.where((found == 1) & (q < 1), INSIDE[1], found)
 
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and weights of a quadrature that is finest at both ends: Gauss-Legendre in s with q = sin²(πs/2)."""
+        """Nodes and weights of a quadrature that is finest at both ends: Gauss-Legendre in s with q
+        = sin²(πs/2).
+        """
         x, weight = np.polynomial.legendre.leggauss(_NODES)
         s = np.pi * (x + 1) / 4
         return self.ppf(np.sin(s) ** 2), weight * np.pi / 4 * np.sin(2 * s)
@@ -199,11 +234,14 @@ class LinearMap(PitMap):
 
 @dataclass(frozen=True, eq=False)
 class Recalibrated(Distribution):
-    """F_new(y) = R(F(y)): base distributions F, and R, how often their PIT values are really below p.
+    """F_new(y) = R(F(y)): base distributions F, and R, how often their PIT values are really below
+    p.
 
-    Since F is increasing, quantiles are F⁻¹(R⁻¹(q)): a few inversions of F, no sample. With R the weighted empirical distribution function
-    of PIT values p_i, this is the weighted sample F⁻¹(p_i) of Algorithm 1 of Torres et al. itself, not draws from it: mean, variance and
-    CRPS are exact sums over it. It has steps and therefore no density, and ends where the smallest and the largest PIT value take it.
+    Since F is increasing, quantiles are F⁻¹(R⁻¹(q)): a few inversions of F, no sample. With R the
+    weighted empirical distribution function of PIT values p_i, this is the weighted sample F⁻¹(p_i)
+    of Algorithm 1 of Torres et al. itself, not draws from it: mean, variance and CRPS are exact
+    sums over it. It has steps and therefore no density, and ends where the smallest and the largest
+    PIT value take it.
 
     Parameters
     ----------
@@ -212,17 +250,20 @@ class Recalibrated(Distribution):
 
     Notes
     -----
-    Of n rows with m atoms, the sums take n·m quantiles of the base, some rows at a time, so memory is linear in n and in m. Where the base
-    differs from row to row in location and scale alone, as a normal one does and a Gamma of one shape, F⁻¹(p_i) = loc + scale·z_i with the
-    same z_i for all rows, and m are enough: the standardised residual of a calibration row stands for its PIT value.
+    Of n rows with m atoms, the sums take n·m quantiles of the base, some rows at a time, so memory
+    is linear in n and in m. Where the base differs from row to row in location and scale alone, as
+    a normal one does and a Gamma of one shape, F⁻¹(p_i) = loc + scale·z_i with the same z_i for all
+    rows, and m are enough: the standardised residual of a calibration row stands for its PIT value.
 
-    F and its inverse are :meth:`Distribution.levels` and :meth:`Distribution.at_levels`, which go on where F is 0 or 1 to the last bit: 38
-    standard deviations below the mean of a normal distribution and 8.3 above it.
+    F and its inverse are :meth:`Distribution.levels` and :meth:`Distribution.at_levels`, which go
+    on where F is 0 or 1 to the last bit: 38 standard deviations below the mean of a normal
+    distribution and 8.3 above it.
 
     References
     ----------
-    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural networks", 2024, section 3 (Algorithm 1);
-    Kuleshov, Fenner and Ermon, "Accurate uncertainties for deep learning using calibrated regression", ICML 2018.
+    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
+    networks", 2024, section 3 (Algorithm 1); Kuleshov, Fenner and Ermon, "Accurate uncertainties
+    for deep learning using calibrated regression", ICML 2018.
 
     Examples
     --------
@@ -259,10 +300,12 @@ class Recalibrated(Distribution):
         return self._sums(var_of_samples, lambda var, known: known.scale**2 * var)
 
     def crps(self, y: np.ndarray) -> np.ndarray:
-        """CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]) of the sample x_i = F⁻¹(p_i), with c_i the middle of the i-th step of R; exact.
+        """CRPS = 2 Σ_i w_i (y - x_i) (c_i - [y < x_i]) of the sample x_i = F⁻¹(p_i), with c_i the
+        middle of the i-th step of R; exact.
 
-        The integral over levels of twice the quantile score, step by step ("qd" in scoringrules; Jordan, Krueger and Lerch, "Evaluating
-        probabilistic forecasts with scoringRules", Journal of Statistical Software 90, 2019). Of an R without steps by quadrature.
+        The integral over levels of twice the quantile score, step by step ("qd" in scoringrules;
+        Jordan, Krueger and Lerch, "Evaluating probabilistic forecasts with scoringRules", Journal
+        of Statistical Software 90, 2019). Of an R without steps by quadrature.
         """
         if not self.pit_map.has_steps:
             return super().crps(y)
@@ -281,7 +324,9 @@ class Recalibrated(Distribution):
         of_sample: Callable[[np.ndarray, np.ndarray], np.ndarray],
         moved: Callable[[np.ndarray, Standard], np.ndarray],
     ) -> np.ndarray:
-        """Float[n]: ``of_sample(x, weights)`` of each row's sample; ``moved`` takes that of z to loc + scale·z."""
+        """Float[n]: ``of_sample(x, weights)`` of each row's sample; ``moved`` takes that of z to
+        loc + scale·z.
+        """
         standard = self.base.standard()
         if standard is not None and self.pit_map.width is None:
             return moved(of_sample(*self.pit_map.moved(standard.at_levels).atoms()), standard)

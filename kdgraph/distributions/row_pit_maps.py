@@ -1,4 +1,6 @@
-"""Maps of PIT values, one for each row: of the PIT values near to it, with weights (Torres et al. 2024, Algorithm 1)."""
+"""Maps of PIT values, one for each row: of the PIT values near to it, with weights (Torres et al.
+2024, Algorithm 1).
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,28 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from kdgraph.distributions.base import Scores, Standardised, blocks, count_in_rows, rows_at, shares, steps_at, steps_up_to
+from kdgraph.distributions.base import (
+    Scores,
+    Standardised,
+    blocks,
+    count_in_rows,
+    rows_at,
+    shares,
+    steps_at,
+    steps_up_to,
+)
 from kdgraph.distributions.recalibrated import PitMap
 
 
 @dataclass(frozen=True, eq=False)
 class RowEcdf(PitMap):
-    """The weighted empirical distribution function of k PIT values for each of n rows, as :class:`WeightedEcdf` for one.
+    """The weighted empirical distribution function of k PIT values for each of n rows, as
+    :class:`WeightedEcdf` for one.
 
     Attributes
     ----------
-    weights : Float32[n, k], not negative, those of no weight at the end of a row. Float32 moves a kernel's weights by 6e-8 of themselves.
+    weights : Float32[n, k], not negative, those of no weight at the end of a row. Float32 moves a
+        kernel's weights by 6e-8 of themselves.
     """
 
     weights: np.ndarray
@@ -43,7 +56,10 @@ class RowEcdf(PitMap):
         return found
 
     def __getitem__(self, index: Any) -> Self:
-        return replace(self, **{name: getattr(self, name)[rows_at(index)] for name in ("weights", self._keys_are)})
+        return replace(
+            self,
+            **{name: getattr(self, name)[rows_at(index)] for name in ("weights", self._keys_are)},
+        )
 
     def _keys(self) -> np.ndarray:
         return getattr(self, self._keys_are)
@@ -62,7 +78,9 @@ class RowEcdf(PitMap):
         found = np.empty(wanted.shape)
         for rows in blocks(len(self), self.width):
             some = self[rows]
-            found[rows] = steps_up_to(some.weights, count_in_rows(some._keys(), some._key_of(wanted[rows]), equal=True))
+            found[rows] = steps_up_to(
+                some.weights, count_in_rows(some._keys(), some._key_of(wanted[rows]), equal=True)
+            )
         return found[:, 0] if p.ndim == 1 else found
 
     def ppf(self, q: np.ndarray) -> np.ndarray:  # noqa: D102
@@ -70,7 +88,9 @@ class RowEcdf(PitMap):
         found = np.empty(q.shape)
         for rows in blocks(len(self), self.width):
             some = self[rows]
-            found[rows] = some._level_of(np.take_along_axis(some._keys(), steps_at(some.weights, q[rows]), axis=1))
+            found[rows] = some._level_of(
+                np.take_along_axis(some._keys(), steps_at(some.weights, q[rows]), axis=1)
+            )
         return found
 
     def atoms(self) -> tuple[np.ndarray, np.ndarray]:  # noqa: D102
@@ -79,7 +99,8 @@ class RowEcdf(PitMap):
 
 @dataclass(frozen=True, eq=False)
 class RankedEcdf(RowEcdf):
-    """Rows take their PIT values from one table: Algorithm 1 of Torres et al. with k neighbours for each row.
+    """Rows take their PIT values from one table: Algorithm 1 of Torres et al. with k neighbours for
+    each row.
 
     Attributes
     ----------
@@ -88,8 +109,8 @@ class RankedEcdf(RowEcdf):
 
     Notes
     -----
-    Of fewer than 65,536 different PIT values a neighbour takes 6 bytes, else 8. What is elementwise in PIT values is asked of the table
-    alone, t values for n·k.
+    Of fewer than 65,536 different PIT values a neighbour takes 6 bytes, else 8. What is elementwise
+    in PIT values is asked of the table alone, t values for n·k.
 
     Examples
     --------
@@ -105,22 +126,30 @@ class RankedEcdf(RowEcdf):
 
     @classmethod
     def of(cls, pits: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> RankedEcdf:
-        """From PIT values Float[c], none of them 0 or 1, which of them each row has, Int[n, k], and their weights, Float[n, k].
+        """From PIT values Float[c], none of them 0 or 1, which of them each row has, Int[n, k], and
+        their weights, Float[n, k].
 
-        Rank and weight are sorted as one number of 64 bits: half the time of an argsort, and equal PIT values have one order.
+        Rank and weight are sorted as one number of 64 bits: half the time of an argsort, and equal
+        PIT values have one order.
         """
         return cls.of_ranks(*ranked(pits), rows, weights)
 
     @classmethod
-    def of_ranks(cls, table: np.ndarray, rank: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> RankedEcdf:
+    def of_ranks(
+        cls, table: np.ndarray, rank: np.ndarray, rows: np.ndarray, weights: np.ndarray
+    ) -> RankedEcdf:
         """The same of what :func:`ranked` has made of the PIT values, for many blocks of rows."""
         weights = np.ascontiguousarray(weights, dtype=np.float32)
-        packed = np.where(weights > 0, rank[rows], len(table)).astype(np.uint64)  # those of no weight last
+        packed = np.where(weights > 0, rank[rows], len(table)).astype(
+            np.uint64
+        )  # those of no weight last
         packed <<= np.uint64(32)
         packed |= weights.view(np.uint32)
         packed.sort(axis=1)
         ranks = np.minimum(packed >> np.uint64(32), len(table) - 1).astype(rank.dtype)
-        return cls((packed & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32), table, ranks)
+        return cls(
+            (packed & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32), table, ranks
+        )
 
     def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> RankedEcdf:  # noqa: D102 - as in the base
         return replace(self, table=function(self.table))
@@ -134,7 +163,8 @@ class RankedEcdf(RowEcdf):
 
 @dataclass(frozen=True, eq=False)
 class ScoredEcdf(RowEcdf):
-    """Rows have PIT values of their own, kept as normal scores: what a local-linear correction has made of them.
+    """Rows have PIT values of their own, kept as normal scores: what a local-linear correction has
+    made of them.
 
     Attributes
     ----------
@@ -150,16 +180,26 @@ class ScoredEcdf(RowEcdf):
 
     @classmethod
     def of(cls, scores: np.ndarray, weights: np.ndarray, scale: Scores | None = None) -> ScoredEcdf:
-        """From scores and weights, Float[n, k], in any order; sorted as :meth:`RankedEcdf.of` does, an eighth of the time of an argsort."""
-        scores, weights = (np.ascontiguousarray(each, dtype=np.float32) for each in (scores, weights))
-        packed = np.where(weights > 0, _ordered(scores), np.uint32(0xFFFFFFFF)).astype(np.uint64)  # those of no weight last
+        """From scores and weights, Float[n, k], in any order; sorted as :meth:`RankedEcdf.of` does,
+        an eighth of the time of an argsort.
+        """
+        scores, weights = (
+            np.ascontiguousarray(each, dtype=np.float32) for each in (scores, weights)
+        )
+        packed = np.where(weights > 0, _ordered(scores), np.uint32(0xFFFFFFFF)).astype(
+            np.uint64
+        )  # those of no weight last
         packed <<= np.uint64(32)
         packed |= weights.view(np.uint32)
         packed.sort(axis=1)
         weights = (packed & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
         end = np.maximum((weights > 0).sum(axis=1)[:, None] - 1, 0)
         keys = (packed >> np.uint64(32)).astype(np.uint32)
-        return cls(weights, _unordered(np.minimum(keys, np.take_along_axis(keys, end, axis=1))), scale or Standardised())
+        return cls(
+            weights,
+            _unordered(np.minimum(keys, np.take_along_axis(keys, end, axis=1))),
+            scale or Standardised(),
+        )
 
     def moved(self, function: Callable[[np.ndarray], np.ndarray]) -> ScoredEcdf:  # noqa: D102 - as in the base
         return replace(self, function=function)
@@ -174,14 +214,18 @@ class ScoredEcdf(RowEcdf):
 
 
 def _ordered(values: np.ndarray) -> np.ndarray:
-    """UInt32 in the order of Float32: of IEEE 754 numbers the bits, all turned over below 0, else the first."""
+    """UInt32 in the order of Float32: of IEEE 754 numbers the bits, all turned over below 0, else
+    the first.
+    """
     bits = (values + np.float32(0)).view(np.uint32)  # -0 is 0
     return bits ^ np.where(bits >> np.uint32(31), np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
 
 
 def _unordered(bits: np.ndarray) -> np.ndarray:
     """The inverse of :func:`_ordered`."""
-    return (bits ^ np.where(bits >> np.uint32(31), np.uint32(0x80000000), np.uint32(0xFFFFFFFF))).view(np.float32)
+    return (
+        bits ^ np.where(bits >> np.uint32(31), np.uint32(0x80000000), np.uint32(0xFFFFFFFF))
+    ).view(np.float32)
 
 
 def ranked(pits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -199,7 +243,8 @@ def ranked(pits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Stack:
-    """Room for the maps of n rows that come block by block, so that no more than one block is there twice; ours.
+    """Room for the maps of n rows that come block by block, so that no more than one block is there
+    twice; ours.
 
     Examples
     --------
@@ -215,7 +260,9 @@ class Stack:
         self.map: Any = None
 
     def add(self, part: RowEcdf) -> None:
-        """Rows after those that are there already; one may have more values in a row than another, whose weights then end in zeros."""
+        """Rows after those that are there already; one may have more values in a row than another,
+        whose weights then end in zeros.
+        """
         if self.map is None or part.width > self.map.width:
             self.map = _widened(part, self.n, self.map, self.filled)
         here = slice(self.filled, self.filled + len(part))
@@ -229,7 +276,10 @@ class Stack:
 
 
 def _widened(part: RowEcdf, n: int, before: RowEcdf | None, filled: int) -> RowEcdf:
-    keys, weights = np.zeros((n, part.width), part._keys().dtype), np.zeros((n, part.width), dtype=np.float32)
+    keys, weights = (
+        np.zeros((n, part.width), part._keys().dtype),
+        np.zeros((n, part.width), dtype=np.float32),
+    )
     if before is not None:
         weights[:filled, : before.width] = before.weights[:filled]
         _fill(keys[:filled], before._keys()[:filled])

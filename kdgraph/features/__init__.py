@@ -1,4 +1,6 @@
-"""Feature maps: what rows look like to a parent, in few dimensions and in units of their own spread; neighbours are looked for there."""
+"""Feature maps: what rows look like to a parent, in few dimensions and in units of their own
+spread; neighbours are looked for there.
+"""
 
 from kdgraph.features.feature_map import FeatureMap, Source, features_of
 

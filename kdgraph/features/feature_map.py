@@ -1,4 +1,5 @@
-"""The first half of a feature map: from rows to what a fitted parent sees in them (φ₁ of Luo et al., Section 3.2).
+"""The first half of a feature map: from rows to what a fitted parent sees in them (φ₁ of Luo et
+al., Section 3.2).
 
 A feature map: from rows, through a parent and a reduction, to a space in which near rows are alike.
 """
@@ -22,12 +23,16 @@ from kdgraph.parents import GivenScores
 from kdgraph.smoothing import rms_of
 
 Source = Literal["auto", "rows", "layer", "logits", "leaves"]
-"""rows: as they come, behind the parent's own transformations. layer: what a layer of a network puts out. logits: of a network. leaves: of
-a forest, which tree puts a row into which leaf. auto: layer of a network, leaves of a forest, else rows. Features that come with given
-scores (``dataset.features``) are layers of theirs."""
+"""rows: as they come, behind the parent's own transformations. layer: what a layer of a network
+puts out. logits: of a network. leaves: of a forest, which tree puts a row into which leaf. auto:
+layer of a network, leaves of a forest, else rows. Features that come with given scores
+(``dataset.features``) are layers of theirs.
+"""
 
 
-def features_of(parent: Any, X: Any, source: Source = "auto", layer: str | None = None) -> np.ndarray | csr_array:
+def features_of(
+    parent: Any, X: Any, source: Source = "auto", layer: str | None = None
+) -> np.ndarray | csr_array:
     """What the fitted ``parent`` sees in rows.
 
     Parameters
@@ -35,13 +40,15 @@ def features_of(parent: Any, X: Any, source: Source = "auto", layer: str | None 
     parent : a classifier, also in a pipeline or frozen.
     X : Float[n, d], images Float[n, c, h, w] or a data frame.
     source : see :data:`Source`.
-    layer : name of a layer of a network; None: what enters its last linear layer. Of given scores, the name of features; None: the first.
+    layer : name of a layer of a network; None: what enters its last linear layer. Of given scores,
+        the name of features; None: the first.
 
     Returns
     -------
     Float64[n, m]
-        Leaves are sparse, a column for each leaf: 1/√T where a row lies in the leaf of one of the T trees, so that the inner product of two
-        rows is the share of trees that put them into one leaf, the geodesic similarity of Dey et al., Eq. 14.
+        Leaves are sparse, a column for each leaf: 1/√T where a row lies in the leaf of one of the T
+        trees, so that the inner product of two rows is the share of trees that put them into one
+        leaf, the geodesic similarity of Dey et al., Eq. 14.
 
     Raises
     ------
@@ -50,12 +57,15 @@ def features_of(parent: Any, X: Any, source: Source = "auto", layer: str | None 
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2: the last hidden layer, for tables.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2: the last
+    hidden layer, for tables.
     """
     found = _found(parent) if source == "auto" else source
     if found == "layer":
         given = _given(parent)
-        return (inside_of(parent).features if given is None else given.transform)(X, layer).astype(np.float64)
+        return (inside_of(parent).features if given is None else given.transform)(X, layer).astype(
+            np.float64
+        )
     if found == "logits":
         return inside_of(parent).logits(X)
     if found == "leaves":
@@ -72,16 +82,22 @@ def _found(parent: Any) -> Source:
 
 
 def _innermost(parent: Any) -> Any:
-    """What is frozen, or keeps a fitted parent as ``estimator_``, such as a calibrator, gives way to it.
+    """What is frozen, or keeps a fitted parent as ``estimator_``, such as a calibrator, gives way
+    to it.
 
-    With several, ``estimator_`` is a template that is never fitted; with a selection of features, it has seen others than come here.
+    With several, ``estimator_`` is a template that is never fitted; with a selection of features,
+    it has seen others than come here.
     """
     from sklearn.frozen import FrozenEstimator
 
     while True:
         if isinstance(parent, FrozenEstimator):
             parent = parent.estimator
-        elif hasattr(parent, "estimator_") and not hasattr(parent, "estimators_") and not hasattr(parent, "get_support"):
+        elif (
+            hasattr(parent, "estimator_")
+            and not hasattr(parent, "estimators_")
+            and not hasattr(parent, "get_support")
+        ):
             parent = parent.estimator_
         else:
             return parent
@@ -100,16 +116,28 @@ def _leaves(parent: Any, X: Any) -> csr_array:
         inner = inner.inner
     starts = getattr(inner, "leaf_starts", None)
     if starts is None:
-        raise TypeError(f"leaves are those of a forest or tree, got {type(_innermost(parent)).__name__}; use layer or rows")
-    is_leaf = np.concatenate([tree.tree_.children_left == -1 for tree in getattr(inner.forest, "estimators_", [inner.forest])])
+        raise TypeError(
+            f"leaves are those of a forest or tree, got {type(_innermost(parent)).__name__}; use"
+            " layer or rows"
+        )
+    is_leaf = np.concatenate(
+        [
+            tree.tree_.children_left == -1
+            for tree in getattr(inner.forest, "estimators_", [inner.forest])
+        ]
+    )
     leaves = (np.cumsum(is_leaf) - 1)[partition.encode(X) + starts[:-1]]
     n, trees = leaves.shape
     ends = np.arange(n + 1) * trees
-    return csr_array((np.full(n * trees, trees**-0.5), leaves.ravel(), ends), shape=(n, int(is_leaf.sum())))
+    return csr_array(
+        (np.full(n * trees, trees**-0.5), leaves.ravel(), ends), shape=(n, int(is_leaf.sum()))
+    )
 
 
 def _rows(parent: Any, X: Any) -> np.ndarray:
-    """Behind transformations of the parent's pipelines, where there are any, for these are what makes columns comparable."""
+    """Behind transformations of the parent's pipelines, where there are any, for these are what
+    makes columns comparable.
+    """
     from sklearn.pipeline import Pipeline
 
     inner = _innermost(parent)
@@ -120,7 +148,8 @@ def _rows(parent: Any, X: Any) -> np.ndarray:
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
         raise ValueError(
-            f"rows have no finite distances, row {row} has {rows[row, column]:g} in column {column}; impute in the parent's pipeline"
+            f"rows have no finite distances, row {row} has {rows[row, column]:g} in column"
+            f" {column}; impute in the parent's pipeline"
         )
     return rows
 
@@ -131,17 +160,20 @@ _NO_SPREAD = 1e-14
 
 @dataclass(eq=False, repr=False)
 class FeatureMap(BaseEstimator):
-    """φ = φ₂ ∘ φ₁ (Luo et al., Section 3.2): what a parent sees in rows, in few dimensions, divided by one number.
+    """φ = φ₂ ∘ φ₁ (Luo et al., Section 3.2): what a parent sees in rows, in few dimensions, divided
+    by one number.
 
     Parameters
     ----------
     source : what is looked at; see :data:`~kdgraph.features.feature_map.Source`.
-    layer : of a network, the name of the layer; None: what enters the last linear layer, which is the last hidden one.
+    layer : of a network, the name of the layer; None: what enters the last linear layer, which is
+    the last hidden one.
     reduce : to few dimensions, or not; see :data:`~kdgraph.features.reductions.Reduction`.
-    dimensions : at most so many; None: 20 principal components, 2 of t-SNE and UMAP. The paper has 20 principal components for tables and
-        50 for images, 2 or 3 of t-SNE.
-    scale : "rms": the root mean square distance from the mean, per dimension, of the rows in ``fit``: one number, so the shape of the space
-        stays and its units do not matter. "none": as in the paper.
+    dimensions : at most so many; None: 20 principal components, 2 of t-SNE and UMAP. The paper has
+        20 principal components for tables and 50 for images, 2 or 3 of t-SNE.
+    scale : "rms": the root mean square distance from the mean, per dimension, of the rows in
+        ``fit``: one number, so the shape of the space stays and its units do not matter. "none": as
+        in the paper.
     random_state : of the reduction.
 
     Attributes
@@ -151,12 +183,14 @@ class FeatureMap(BaseEstimator):
 
     Notes
     -----
-    Each axis by itself is not standardised: on Communities and Crime that costs .05 to .5 of group-wise MCE at a given bandwidth, and 0 to
-    .15 at one that calibration rows choose, since small principal components are noise (``experiments/p4/ablation.py``).
+    Each axis by itself is not standardised: on Communities and Crime that costs .05 to .5 of
+    group-wise MCE at a given bandwidth, and 0 to .15 at one that calibration rows choose, since
+    small principal components are noise (``experiments/p4/ablation.py``).
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2 and Appendix A.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2 and Appendix
+    A.
 
     Examples
     --------
@@ -182,7 +216,8 @@ class FeatureMap(BaseEstimator):
         return self.reduce == "tsne"
 
     def fit(self, parent: Any, X: Any) -> FeatureMap:
-        """Learn φ₂ and the unit from what the fitted ``parent`` sees in rows X (Float[n, d], images or a data frame).
+        """Learn φ₂ and the unit from what the fitted ``parent`` sees in rows X (Float[n, d], images
+        or a data frame).
 
         Raises
         ------
@@ -194,7 +229,9 @@ class FeatureMap(BaseEstimator):
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         self.reduction_ = reduction_of(self.reduce, self.dimensions, features, seed)
         if self.reduction_ is not None:
-            with np.errstate(invalid="ignore", divide="ignore"):  # shares of the variance of one row, or of rows that are all alike
+            with np.errstate(
+                invalid="ignore", divide="ignore"
+            ):  # shares of the variance of one row, or of rows that are all alike
                 self.reduction_.fit(features)
         self.unit_ = self._unit(features) if self.scale == "rms" else 1.0
         return self
@@ -205,16 +242,21 @@ class FeatureMap(BaseEstimator):
         Raises
         ------
         ValueError : for new rows, where the map :attr:`is_joint`.
-        ParameterError : for leaves that nothing reduces, if they are more than :data:`~kdgraph.features.reductions.LARGEST` numbers.
+        ParameterError : for leaves that nothing reduces, if they are more than
+            :data:`~kdgraph.features.reductions.LARGEST` numbers.
         """
         return dense(self.vectors(parent, X))
 
     def vectors(self, parent: Any, X: Any) -> np.ndarray | csr_array:
-        """As :meth:`transform`, but leaves that nothing reduces stay sparse, as searches for neighbours take them."""
+        """As :meth:`transform`, but leaves that nothing reduces stay sparse, as searches for
+        neighbours take them.
+        """
         return self._reduced(features_of(parent, X, self.source, self.layer)) / self.unit_
 
     def _unit(self, features: Any) -> float:
-        """The root mean square distance of the reduced features from their mean, per dimension; 1 where they do not differ."""
+        """The root mean square distance of the reduced features from their mean, per dimension; 1
+        where they do not differ.
+        """
         reduced = self._reduced(features)
         if issparse(reduced):
             size, square = reduced.multiply(reduced).mean(), np.square(reduced.mean(axis=0)).mean()

@@ -1,4 +1,6 @@
-"""The second half of a feature map: to few dimensions (φ₂ of Luo et al., Section 3.2), by scikit-learn and umap-learn."""
+"""The second half of a feature map: to few dimensions (φ₂ of Luo et al., Section 3.2), by
+scikit-learn and umap-learn.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,34 @@ from threadpoolctl import threadpool_limits
 from kdgraph.errors import ParameterError
 
 Reduction = Literal["none", "pca", "tsne", "umap"]
-"""pca: principal components; of leaves, which are sparse, singular vectors without centring. tsne: only of the rows that it was fitted
-on (:class:`JointEmbedding`). umap: ``pip install 'kdgraph[umap]'``. Of leaves both begin with :data:`BEFORE` singular vectors."""
+"""pca: principal components; of leaves, which are sparse, singular vectors without centring. tsne:
+only of the rows that it was fitted on (:class:`JointEmbedding`). umap: ``pip install
+'kdgraph[umap]'``. Of leaves both begin with :data:`BEFORE` singular vectors.
+"""
 DIMENSIONS: dict[str, int] = {"pca": 20, "tsne": 2, "umap": 2}
-"""As Luo et al., Section 3.2, have them for tables; for images they take 50 principal components, and 3 dimensions of t-SNE."""
+"""As Luo et al., Section 3.2, have them for tables; for images they take 50 principal components,
+and 3 dimensions of t-SNE.
+"""
 BEFORE = 50
-"""Dimensions at most in which t-SNE and UMAP get what is sparse, as scikit-learn advises: dense, leaves would be rows × all leaves."""
+"""Dimensions at most in which t-SNE and UMAP get what is sparse, as scikit-learn advises: dense,
+leaves would be rows × all leaves.
+"""
 LARGEST = 2**27
-"""Numbers that leaves may become as an array, 1 GiB; of 500 trees that were grown on 1,000 rows, some 2,000 rows."""
+"""Numbers that leaves may become as an array, 1 GiB; of 500 trees that were grown on 1,000 rows,
+some 2,000 rows.
+"""
 
 
 class JointEmbedding:
-    """t-SNE (van der Maaten and Hinton 2008) of the rows that it was fitted on, which has no place for any other.
+    """t-SNE (van der Maaten and Hinton 2008) of the rows that it was fitted on, which has no place
+    for any other.
 
     Attributes
     ----------
-    place_ : digest of a row's features → its number in ``embedding_``, Float[n, m]. Of equal rows all have the place of the first.
-    before_ : of more than :data:`BEFORE` columns that are sparse, their singular vectors; else None.
+    place_ : digest of a row's features → its number in ``embedding_``, Float[n, m]. Of equal rows
+    all have the place of the first.
+    before_ : of more than :data:`BEFORE` columns that are sparse, their singular vectors; else
+        None.
     """
 
     def __init__(self, dimensions: int, random_state: Any = None) -> None:
@@ -40,11 +53,15 @@ class JointEmbedding:
         self.random_state = random_state
 
     def fit(self, features: Any) -> JointEmbedding:
-        """Embed Float[n, d], or sparse; on one thread, since scikit-learn's sums depend on how many there are, and t-SNE on every bit."""
+        """Embed Float[n, d], or sparse; on one thread, since scikit-learn's sums depend on how many
+        there are, and t-SNE on every bit.
+        """
         self.before_ = None
         if issparse(features) and features.shape[1] > BEFORE:
             with threadpool_limits(1):
-                self.before_ = TruncatedSVD(min(BEFORE, features.shape[0]), random_state=self.random_state).fit(features)
+                self.before_ = TruncatedSVD(
+                    min(BEFORE, features.shape[0]), random_state=self.random_state
+                ).fit(features)
         self.embedding_ = self._embedded(self._few(features)).astype(np.float64)
         self.place_: dict[str, int] = {}
         for i, digest in enumerate(_digests(features)):
@@ -58,7 +75,9 @@ class JointEmbedding:
         ------
         ValueError : for any other row, where there is no place for it.
         """
-        number = np.array([self.place_.get(digest, -1) for digest in _digests(features)], dtype=np.intp)
+        number = np.array(
+            [self.place_.get(digest, -1) for digest in _digests(features)], dtype=np.intp
+        )
         found = self.embedding_[number]
         if len(new := np.flatnonzero(number < 0)):
             found[new] = self._of_new(features, new)
@@ -66,7 +85,11 @@ class JointEmbedding:
 
     def _few(self, features: Any) -> np.ndarray:
         """Float[n, d], at most :data:`BEFORE` columns of what is sparse."""
-        return self.before_.transform(features) if issparse(features) and self.before_ is not None else dense(features)
+        return (
+            self.before_.transform(features)
+            if issparse(features) and self.before_ is not None
+            else dense(features)
+        )
 
     def _embedded(self, features: np.ndarray) -> np.ndarray:
         from sklearn.manifold import TSNE
@@ -74,19 +97,34 @@ class JointEmbedding:
         n, most = len(features), (len(features) - 1) / 3
         if n < 4:
             raise ValueError(f"t-SNE needs four rows, got {n}")
-        start = "pca" if min(features.shape) >= self.dimensions and np.ptp(features, axis=0).any() else "random"
+        start = (
+            "pca"
+            if min(features.shape) >= self.dimensions and np.ptp(features, axis=0).any()
+            else "random"
+        )
         method = "barnes_hut" if self.dimensions < 4 else "exact"
         with threadpool_limits(1):
-            model = TSNE(self.dimensions, perplexity=min(30.0, most), init=start, method=method, random_state=self.random_state, n_jobs=1)
+            model = TSNE(
+                self.dimensions,
+                perplexity=min(30.0, most),
+                init=start,
+                method=method,
+                random_state=self.random_state,
+                n_jobs=1,
+            )
             return model.fit_transform(features)
 
     def _of_new(self, features: Any, new: np.ndarray) -> np.ndarray:
         others = f"row {new[0]} and {len(new) - 1} more are" if len(new) > 1 else f"row {new[0]} is"
-        raise ValueError(f"t-SNE has no place for rows that it was not fitted on, and {others} new; use pca or umap")
+        raise ValueError(
+            f"t-SNE has no place for rows that it was not fitted on, and {others} new; use pca or"
+            " umap"
+        )
 
 
 class UmapEmbedding(JointEmbedding):
-    """UMAP (McInnes et al. 2018): rows of ``fit`` are where it put them, and each new one where it puts that row alone.
+    """UMAP (McInnes et al. 2018): rows of ``fit`` are where it put them, and each new one where it
+    puts that row alone.
 
     Rows that come together would move each other; one by one takes some tens of milliseconds a row.
     """
@@ -102,17 +140,25 @@ class UmapEmbedding(JointEmbedding):
 
 
 def reduction_of(kind: Reduction, dimensions: int | None, features: Any, random_state: Any) -> Any:
-    """An unfitted reduction of ``features`` (Float[n, d], or sparse) that has ``fit`` and ``transform``; None for "none".
+    """An unfitted reduction of ``features`` (Float[n, d], or sparse) that has ``fit`` and
+    ``transform``; None for "none".
 
-    Where there are fewer rows or columns than ``dimensions``, as many as there are; of None :data:`DIMENSIONS`.
+    Where there are fewer rows or columns than ``dimensions``, as many as there are; of None
+    :data:`DIMENSIONS`.
     """
     dimensions = dimensions or DIMENSIONS.get(kind, 1)
     most = min(dimensions, *features.shape)
-    if issparse(features) and features.shape[1] == 1:  # all that there are, and singular vectors want two columns
+    if (
+        issparse(features) and features.shape[1] == 1
+    ):  # all that there are, and singular vectors want two columns
         kind = "none" if kind == "pca" else kind
     makers: dict[str, Callable[[], Any]] = {
         "none": lambda: None,
-        "pca": lambda: TruncatedSVD(most, random_state=random_state) if issparse(features) else PCA(most, random_state=random_state),
+        "pca": lambda: (
+            TruncatedSVD(most, random_state=random_state)
+            if issparse(features)
+            else PCA(most, random_state=random_state)
+        ),
         "tsne": lambda: JointEmbedding(dimensions, random_state),
         "umap": lambda: _umap(dimensions, random_state),
     }
@@ -130,8 +176,14 @@ def dense(features: Any) -> np.ndarray:
         return features
     rows, columns = features.shape
     if rows * columns > LARGEST:
-        size = f"{rows:,} rows × {columns:,} leaves are an array of {rows * columns * 8 / 2**30:.1f} GiB"
-        raise ParameterError(f"reduce=none is for few leaves, and {size}, above {LARGEST * 8 / 2**30:g}; use reduce=pca")
+        size = (
+            f"{rows:,} rows × {columns:,} leaves are an array of"
+            f" {rows * columns * 8 / 2**30:.1f} GiB"
+        )
+        raise ParameterError(
+            f"reduce=none is for few leaves, and {size}, above {LARGEST * 8 / 2**30:g}; use"
+            " reduce=pca"
+        )
     return features.toarray()
 
 

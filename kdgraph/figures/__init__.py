@@ -1,4 +1,6 @@
-"""Figures: functions from arrays to a matplotlib Figure, one module a figure, one style sheet; no pyplot, so any thread may draw."""
+"""Figures: functions from arrays to a matplotlib Figure, one module a figure, one style sheet; no
+pyplot, so any thread may draw.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ from kdgraph.figures.misses import interval_misses
 from kdgraph.figures.moments import Moments, mean_and_sd
 from kdgraph.figures.ood_scores import ood_scores
 from kdgraph.figures.panels import Repeated, dataset_pages, simulation_summary
-from kdgraph.figures.pit import CoverageCurve, coverage_against_level, local_pit_histograms, pit_histogram
+from kdgraph.figures.pit import (
+    CoverageCurve,
+    coverage_against_level,
+    local_pit_histograms,
+    pit_histogram,
+)
 from kdgraph.figures.posterior import posterior_maps
 from kdgraph.figures.posterior_grid import posterior_grid
 from kdgraph.figures.predictive import PredictedRow, predictive_densities

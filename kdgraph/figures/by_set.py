@@ -30,7 +30,13 @@ from kdgraph.figures.style import (
     styled,
 )
 
-_LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = 0.48, 0.12, 0.36, 0.7, 0.2  # inches; the title stands above its panel
+_LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = (
+    0.48,
+    0.12,
+    0.36,
+    0.7,
+    0.2,
+)  # inches; the title stands above its panel
 _KEY_LINE, _KEY_SIZE, _MEAN = 0.15, 7.0, 24.0  # inches, points, points that a mean takes
 _WIDTH = COLUMN_WIDTH - _LEFT - _RIGHT
 _BINS = 25
@@ -39,11 +45,13 @@ Confidence = Mapping[str, np.ndarray]
 
 
 def confidence_by_set(sets: Mapping[str, Confidence], prior: float) -> Figure:
-    """The share of rows at each confidence, and where the mean is, for test rows and for every set out of distribution.
+    """The share of rows at each confidence, and where the mean is, for test rows and for every set
+    out of distribution.
 
     Parameters
     ----------
-    sets : title → name → Float[n] in [0, 1]; the names are the same in every set, the first is the parent, the others are methods.
+    sets : title → name → Float[n] in [0, 1]; the names are the same in every set, the first is the
+    parent, the others are methods.
     prior : the largest class prior, to which confidence should fall away from the data.
 
     Returns
@@ -58,17 +66,37 @@ def confidence_by_set(sets: Mapping[str, Confidence], prior: float) -> Figure:
     """
     _check(sets)
     names = list(next(iter(sets.values())))
-    floor = confidence_floor([prior, *(values for drawn in sets.values() for values in drawn.values())])
+    floor = confidence_floor(
+        [prior, *(values for drawn in sets.values() for values in drawn.values())]
+    )
     edges = np.linspace(floor, 1, _BINS + 1)
     with styled():
         figure, panels = _empty(list(sets), key=_KEY_LINE * (len(names) + 1) + 0.04)
         for title, axes in panels.items():
             for name, role in roles(names).items():
-                _draw(axes, legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 0.6)), sets[title][name], edges, role)
-            axes.axvline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior", label=f"prior {prior:.3f}")
-            _dress(axes, title, floor, [(float(sets[title][name].mean()), role) for name, role in roles(names).items()])
+                _draw(
+                    axes,
+                    legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 0.6)),
+                    sets[title][name],
+                    edges,
+                    role,
+                )
+            axes.axvline(
+                prior,
+                color=BLACK,
+                linewidth=0.7,
+                linestyle=(0, (1, 1.5)),
+                gid="prior",
+                label=f"prior {prior:.3f}",
+            )
+            _dress(
+                axes,
+                title,
+                floor,
+                [(float(sets[title][name].mean()), role) for name, role in roles(names).items()],
+            )
         _key(panels[next(iter(sets))], names)
-        (*_, last) = panels.values()
+        *_, last = panels.values()
         last.tick_params(labelbottom=True)
         last.set_xlabel("confidence (largest probability)")
     return figure
@@ -78,16 +106,30 @@ def _empty(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
     """A figure with a panel for each title, top to bottom, and room for a key above."""
     figure = new_figure(COLUMN_WIDTH, _BOTTOM + len(titles) * (_HEIGHT + _TITLE) + key)
     bottoms = [_BOTTOM + (len(titles) - 1 - i) * (_HEIGHT + _TITLE) for i in range(len(titles))]
-    return figure, {t: add_axes(figure, _LEFT, bottom, _WIDTH, _HEIGHT) for t, bottom in zip(titles, bottoms, strict=True)}
+    return figure, {
+        t: add_axes(figure, _LEFT, bottom, _WIDTH, _HEIGHT)
+        for t, bottom in zip(titles, bottoms, strict=True)
+    }
 
 
 def _draw(axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, role: Role) -> None:
-    """The parent is a filled shape behind, the methods are outlines; a line from top to bottom is at the mean."""
+    """The parent is a filled shape behind, the methods are outlines; a line from top to bottom is
+    at the mean.
+    """
     shares = np.histogram(confidence, edges)[0] / len(confidence)
     if not role.filled:
         axes.stairs(shares, edges, fill=True, color="#d9d9d9", gid="parent rows")
-    axes.stairs(shares, edges, color=role.color, linestyle=role.linestyle, linewidth=1.1, label=label)
-    axes.axvline(float(confidence.mean()), color=role.color, linestyle=role.linestyle, linewidth=0.8, alpha=0.7, gid=f"mean {label}")
+    axes.stairs(
+        shares, edges, color=role.color, linestyle=role.linestyle, linewidth=1.1, label=label
+    )
+    axes.axvline(
+        float(confidence.mean()),
+        color=role.color,
+        linestyle=role.linestyle,
+        linewidth=0.8,
+        alpha=0.7,
+        gid=f"mean {label}",
+    )
 
 
 def _dress(axes: Axes, title: str, floor: float, means: Sequence[tuple[float, Role]]) -> None:
@@ -98,17 +140,34 @@ def _dress(axes: Axes, title: str, floor: float, means: Sequence[tuple[float, Ro
     words = [("mean", GREY), *((f"{mean:.3f}", role.color) for mean, role in means)]
     for place, (text, color) in enumerate(reversed(words)):
         axes.annotate(
-            text, (1, 1), (-_MEAN * place, 3), xycoords="axes fraction", textcoords="offset points",
-            ha="right", fontsize=NOTE_SIZE, color=color,
-        )  # fmt: skip
-    note_above(axes, fitted(cast("Figure", axes.figure), title, NOTE_SIZE, _WIDTH - _MEAN * len(words) / 72), floor, "left", 3)
+            text,
+            (1, 1),
+            (-_MEAN * place, 3),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            fontsize=NOTE_SIZE,
+            color=color,
+        )
+    note_above(
+        axes,
+        fitted(cast("Figure", axes.figure), title, NOTE_SIZE, _WIDTH - _MEAN * len(words) / 72),
+        floor,
+        "left",
+        3,
+    )
 
 
 def _key(axes: Axes, names: list[str]) -> None:
     """One line for each name and the prior, above the first panel's title."""
     handles, labels = axes.get_legend_handles_labels()
     order = [*range(len(names)), len(names)]
-    where = {"loc": "lower left", "bbox_to_anchor": (0, 1 + (_TITLE - 0.04) / _HEIGHT), "labelspacing": 0.25, "fontsize": _KEY_SIZE}
+    where = {
+        "loc": "lower left",
+        "bbox_to_anchor": (0, 1 + (_TITLE - 0.04) / _HEIGHT),
+        "labelspacing": 0.25,
+        "fontsize": _KEY_SIZE,
+    }
     axes.legend([handles[i] for i in order], [labels[i] for i in order], **where)
 
 
@@ -118,10 +177,19 @@ def _check(sets: Mapping[str, Confidence]) -> None:
     names = list(next(iter(sets.values())))
     for title, drawn in sets.items():
         if not names or list(drawn) != names:
-            raise ValueError(f"every set must have the same names, {names}, got {list(drawn)} in {title!r}")
+            raise ValueError(
+                f"every set must have the same names, {names}, got {list(drawn)} in {title!r}"
+            )
         for name, values in drawn.items():
-            if np.ndim(values) != 1 or not len(values) or not (np.min(values) >= 0 and np.max(values) <= 1):  # NaN fails this too
-                raise ValueError(f"the confidence of {name!r} on {title!r} must be numbers in [0, 1], one for each row")
+            if (
+                np.ndim(values) != 1
+                or not len(values)
+                or not (np.min(values) >= 0 and np.max(values) <= 1)
+            ):  # NaN fails this too
+                raise ValueError(
+                    f"the confidence of {name!r} on {title!r} must be numbers in [0, 1], one for"
+                    " each row"
+                )
 
 
 @run_figure("confidence_by_set")
@@ -130,6 +198,12 @@ def confidence_by_set_of_run(run: Drawing) -> Any:
     alone = [family[0] for family in run.families() if len(family) == 1]
     if not alone or run.prior is None:
         return None
-    titles = {"test, in distribution": run.test} | {title_of(found).replace("\n", ", "): found for found in alone}
-    sets = {f"{title}: {found.n:,} rows": said for title, found in titles.items() if (said := run.confidence(found)) is not None}
+    titles = {"test, in distribution": run.test} | {
+        title_of(found).replace("\n", ", "): found for found in alone
+    }
+    sets = {
+        f"{title}: {found.n:,} rows": said
+        for title, found in titles.items()
+        if (said := run.confidence(found)) is not None
+    }
     return confidence_by_set(sets, run.prior) if sets else None

@@ -43,7 +43,8 @@ def confidence_against_radius(
     bands: Bands | None = None,
     band_of: str | None = None,
 ) -> Figure:
-    """Mean max confidence of each model on circles (or hyperspheres) of growing radius, against what honesty would say: the prior.
+    """Mean max confidence of each model on circles (or hyperspheres) of growing radius, against
+    what honesty would say: the prior.
 
     Parameters
     ----------
@@ -63,15 +64,32 @@ def confidence_against_radius(
     _check(curves, radii, bands, band_of)
     with styled():
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _HEIGHT + _TOP + (_BAND_LINE if band_of else 0))
-        labels = [fitted(figure, label, LABEL_SIZE, _LONGEST_LABEL) for label in (f"prior {prior:.3f}", *curves)]
+        labels = [
+            fitted(figure, label, LABEL_SIZE, _LONGEST_LABEL)
+            for label in (f"prior {prior:.3f}", *curves)
+        ]
         margin = 0.12 + max(text_size(figure, label, LABEL_SIZE)[0] for label in labels)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - margin, _HEIGHT)
         axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
         for name, role in roles(list(curves)).items():
             axes.plot(radii, curves[name], label=name, clip_on=False, zorder=3, **role.line())
             if bands and name in bands:
-                axes.fill_between(radii, *bands[name], color=role.color, alpha=0.2, linewidth=0, gid=f"band {name}")
-        _dress(axes, radii, id_radius, confidence_floor([prior, *curves.values(), *(low for low, _ in (bands or {}).values())]))
+                axes.fill_between(
+                    radii,
+                    *bands[name],
+                    color=role.color,
+                    alpha=0.2,
+                    linewidth=0,
+                    gid=f"band {name}",
+                )
+        _dress(
+            axes,
+            radii,
+            id_radius,
+            confidence_floor(
+                [prior, *curves.values(), *(low for low, _ in (bands or {}).values())]
+            ),
+        )
         if band_of:
             note_above(axes, f"bands: {band_of}", 0, "left", 3 + 72 * _BAND_LINE)
         ends = [prior, *(float(values[-1]) for values in curves.values())]
@@ -84,17 +102,24 @@ def _dress(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
     axes.set(xlim=(min(0.0, radii[0]), radii[-1]), ylim=(low, 1 + 0.02 * (1 - low)))
     axes.set(xlabel="distance from the origin", ylabel="mean max confidence")
     axes.locator_params(axis="y", nbins=6)
-    axes.axvspan(axes.get_xlim()[0], id_radius, color=ID_SHADE, linewidth=0, zorder=0, gid="id_region")
+    axes.axvspan(
+        axes.get_xlim()[0], id_radius, color=ID_SHADE, linewidth=0, zorder=0, gid="id_region"
+    )
     note_above(axes, "ID", (axes.get_xlim()[0] + id_radius) / 2, "center", 3)
     note_above(axes, " OOD →", id_radius, "left", 3)
 
 
-def _check(curves: Mapping[str, np.ndarray], radii: np.ndarray, bands: Bands | None, band_of: str | None) -> None:
+def _check(
+    curves: Mapping[str, np.ndarray], radii: np.ndarray, bands: Bands | None, band_of: str | None
+) -> None:
     if not curves or radii.ndim != 1 or len(radii) < 2 or (np.diff(radii) <= 0).any():
         raise ValueError("confidence_against_radius needs a curve and two or more increasing radii")
     for name, values in curves.items():
         if np.shape(values) != radii.shape or not np.isfinite(values).all():
-            raise ValueError(f"the curve {name!r} must hold one finite number for each of {len(radii)} radii, got shape {np.shape(values)}")
+            raise ValueError(
+                f"the curve {name!r} must hold one finite number for each of {len(radii)} radii,"
+                f" got shape {np.shape(values)}"
+            )
     if bands and not band_of:
         raise ValueError("band_of must say what the bands are, e.g. '25 to 75 % of 10 seeds'")
     if bands and set(bands) - set(curves):
@@ -108,4 +133,6 @@ def confidence_against_radius_of_run(run: Drawing) -> Any:
     shells.sort(key=lambda shell: shell.params["radius"])
     if len(shells) < 2 or (curves := mean_confidence(run, shells)) is None or run.prior is None:
         return None
-    return confidence_against_radius(curves, np.array([shell.params["radius"] for shell in shells]), run.prior)
+    return confidence_against_radius(
+        curves, np.array([shell.params["radius"] for shell in shells]), run.prior
+    )

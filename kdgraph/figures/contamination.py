@@ -1,6 +1,7 @@
 """How often sets of rows are called out of distribution, against the share of their rows that are.
 
-How well sets of rows are judged that have some out of distribution: from the table that metrics=detection makes.
+How well sets of rows are judged that have some out of distribution: from the table that
+metrics=detection makes.
 """
 
 from __future__ import annotations
@@ -38,20 +39,26 @@ Curve = tuple[np.ndarray, np.ndarray]
 
 
 def power_against_contamination(
-    panels: Mapping[str, Mapping[str, Curve]], *, false_alarm: float | None = None, set_size: int | None = None
+    panels: Mapping[str, Mapping[str, Curve]],
+    *,
+    false_alarm: float | None = None,
+    set_size: int | None = None,
 ) -> Figure:
-    """The power of a test of sets against the share of their rows that are out of distribution, a panel for each kind of such rows.
+    """The power of a test of sets against the share of their rows that are out of distribution, a
+    panel for each kind of such rows.
 
     Parameters
     ----------
-    panels : title → name → its curve; the first name is the parent, the others are methods, the same in every panel.
+    panels : title → name → its curve; the first name is the parent, the others are methods, the
+    same in every panel.
     false_alarm : the rate that was asked for, a dotted line; the power at share 0 should be on it.
     set_size : rows of a set, which the axis names.
 
     Returns
     -------
     Figure
-        One column wide, two panels in a row. Shares are on a square root scale, since rare outliers are what is hard.
+        One column wide, two panels in a row. Shares are on a square root scale, since rare outliers
+        are what is hard.
 
     Raises
     ------
@@ -70,24 +77,54 @@ def power_against_contamination(
         key_above(figure, handles)
         for place, (title, curves) in enumerate(panels.items()):
             row, column = divmod(place, columns)
-            axes = add_axes(figure, _LEFT + column * (panel + _GAP), _BOTTOM + (lines - 1 - row) * (_HEIGHT + _TITLE), panel, _HEIGHT)
+            axes = add_axes(
+                figure,
+                _LEFT + column * (panel + _GAP),
+                _BOTTOM + (lines - 1 - row) * (_HEIGHT + _TITLE),
+                panel,
+                _HEIGHT,
+            )
             _draw(axes, curves, false_alarm)
             axes.set_title(fitted(figure, title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
             axes.tick_params(labelbottom=place + columns >= len(panels), labelleft=column == 0)
         middle = (_BOTTOM + lines * (_HEIGHT + _TITLE) / 2) / height
-        figure.text(0.03, middle, "share of sets called out", rotation=90, ha="center", va="center", color=BLACK)
+        figure.text(
+            0.03,
+            middle,
+            "share of sets called out",
+            rotation=90,
+            ha="center",
+            va="center",
+            color=BLACK,
+        )
         of_what = "" if set_size is None else f", in sets of {set_size}"
-        figure.text(0.5, 0.04 / height, f"share of rows out of distribution{of_what}", ha="center", va="bottom", color=BLACK)
+        figure.text(
+            0.5,
+            0.04 / height,
+            f"share of rows out of distribution{of_what}",
+            ha="center",
+            va="bottom",
+            color=BLACK,
+        )
     return figure
 
 
 def _draw(axes: Axes, curves: Mapping[str, Curve], false_alarm: float | None) -> None:
     if false_alarm is not None:
-        axes.axhline(false_alarm, color=GREY, linewidth=0.7, linestyle=":", zorder=1, gid="false alarm")
+        axes.axhline(
+            false_alarm, color=GREY, linewidth=0.7, linestyle=":", zorder=1, gid="false alarm"
+        )
     for name, role in roles(list(curves)).items():
         share, power = curves[name]
         style: dict[str, Any] = role.line() | {"markersize": 3.0, "linewidth": 1.2}
-        axes.plot(share, power, label=name, clip_on=False, zorder=2 if name == next(iter(curves)) else 3, **style)
+        axes.plot(
+            share,
+            power,
+            label=name,
+            clip_on=False,
+            zorder=2 if name == next(iter(curves)) else 3,
+            **style,
+        )
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.clip(x, 0, None)), np.square))
     axes.set(xlim=(0, 1), ylim=(0, 1.03))
     axes.xaxis.set_major_locator(FixedLocator(_TICKS))
@@ -99,11 +136,21 @@ def _draw(axes: Axes, curves: Mapping[str, Curve], false_alarm: float | None) ->
 def _check(panels: Mapping[str, Mapping[str, Curve]]) -> None:
     known = {tuple(curves) for curves in panels.values()}
     if len(known) != 1 or () in known:
-        raise ValueError(f"power_against_contamination needs panels with the same curves, got {sorted(known)}")
+        raise ValueError(
+            f"power_against_contamination needs panels with the same curves, got {sorted(known)}"
+        )
     for title, curves in panels.items():
         for name, (share, power) in curves.items():
-            if np.shape(share) != np.shape(power) or np.ndim(share) != 1 or len(share) < 2 or not (np.diff(share) > 0).all():
-                raise ValueError(f"the curve of {name!r} in {title!r} must have two increasing shares or more, and a power at each")
+            if (
+                np.shape(share) != np.shape(power)
+                or np.ndim(share) != 1
+                or len(share) < 2
+                or not (np.diff(share) > 0).all()
+            ):
+                raise ValueError(
+                    f"the curve of {name!r} in {title!r} must have two increasing shares or more,"
+                    " and a power at each"
+                )
 
 
 _NO_PARAMETERS = ("of", "on", "ood", "share", "set_size", "power")
@@ -112,9 +159,14 @@ _NO_PARAMETERS = ("of", "on", "ood", "share", "set_size", "power")
 
 @run_figure("power_against_contamination")
 def power_against_contamination_of_run(
-    run: Drawing, *, table: str = "contamination", false_alarm: float | None = 0.05, at_most: Count = 6
+    run: Drawing,
+    *,
+    table: str = "contamination",
+    false_alarm: float | None = 0.05,
+    at_most: Count = 6,
 ) -> Any:
-    """Power of a test of sets against the share of their rows that are out of distribution, at the largest size of a set.
+    """Power of a test of sets against the share of their rows that are out of distribution, at the
+    largest size of a set.
 
     Parameters
     ----------
@@ -125,23 +177,47 @@ def power_against_contamination_of_run(
     of = dict(zip(("parent", "calibrated"), run.names, strict=True))
     rows = [row for row in run.evaluation.tables.get(table, []) if row["on"] == "ood"]
     size = max((row["set_size"] for row in rows), default=0)
-    rows = [row for row in rows if row["set_size"] == size]  # of a set with fewer rows there is no such size
+    rows = [
+        row for row in rows if row["set_size"] == size
+    ]  # of a set with fewer rows there is no such size
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for title, row in zip(_titles(rows), rows, strict=True):
-        found.setdefault(title, {}).setdefault(of[row["of"]], []).append((row["share"], row["power"]))
+        found.setdefault(title, {}).setdefault(of[row["of"]], []).append(
+            (row["share"], row["power"])
+        )
     whole = [title for title, curves in found.items() if len(curves) == len(of)][:at_most]
-    panels = {title: {name: tuple(np.array(curve).T) for name, curve in found[title].items()} for title in whole}
-    return power_against_contamination(panels, false_alarm=false_alarm, set_size=size) if panels else None
+    panels = {
+        title: {name: tuple(np.array(curve).T) for name, curve in found[title].items()}
+        for title in whole
+    }
+    return (
+        power_against_contamination(panels, false_alarm=false_alarm, set_size=size)
+        if panels
+        else None
+    )
 
 
 def _titles(rows: list[dict[str, Any]]) -> list[str]:
-    """Of each row the set's name, and of a family which of them: its only parameter, or of several those that are not the same in all."""
-    params = [{name: value for name, value in row.items() if name not in _NO_PARAMETERS} for row in rows]
+    """Of each row the set's name, and of a family which of them: its only parameter, or of several
+    those that are not the same in all.
+    """
+    params = [
+        {name: value for name, value in row.items() if name not in _NO_PARAMETERS} for row in rows
+    ]
     family: dict[Any, list[dict[str, Any]]] = {}
     for row, of_row in zip(rows, params, strict=True):
         family.setdefault(row["ood"], []).append(of_row)
     return [
-        ", ".join([str(row["ood"]), *(f"{name} {value:g}" for name, value in of_row.items() if _tells(name, of_row, family[row["ood"]]))])
+        ", ".join(
+            [
+                str(row["ood"]),
+                *(
+                    f"{name} {value:g}"
+                    for name, value in of_row.items()
+                    if _tells(name, of_row, family[row["ood"]])
+                ),
+            ]
+        )
         for row, of_row in zip(rows, params, strict=True)
     ]
 

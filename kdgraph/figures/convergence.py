@@ -1,4 +1,6 @@
-"""How fast an estimate comes near to the truth as samples grow: errors over draws on logarithmic axes, with the rate of a theorem."""
+"""How fast an estimate comes near to the truth as samples grow: errors over draws on logarithmic
+axes, with the rate of a theorem.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,15 @@ from kdgraph.figures.style import (
 
 _LEFT, _BOTTOM, _TOP, _HEIGHT, _LONGEST = 0.5, 0.36, 0.2, 2.3, 1.1  # inches
 _BAND = (0.05, 0.95)
-_ABOVE = 1.4  # times a curve at least is the line of the rate, everywhere: on a curve it could not be seen
+# times a curve at least is the line of the rate, everywhere: on a curve it could not be seen
+_ABOVE = 1.4
 
 
-def convergence(n: np.ndarray, errors: Mapping[str, np.ndarray], *, slope: float, ylabel: str, draws_of: str) -> Figure:
-    """Median error of each curve against the size of the sample, with the middle 90 % of draws, beside a line of the theorem's slope.
+def convergence(
+    n: np.ndarray, errors: Mapping[str, np.ndarray], *, slope: float, ylabel: str, draws_of: str
+) -> Figure:
+    """Median error of each curve against the size of the sample, with the middle 90 % of draws,
+    beside a line of the theorem's slope.
 
     Parameters
     ----------
@@ -55,7 +61,8 @@ def convergence(n: np.ndarray, errors: Mapping[str, np.ndarray], *, slope: float
 
     References
     ----------
-    Ours; what it was made for is Theorem 1 of Luo et al., "Local calibration: metrics and recalibration", UAI 2022.
+    Ours; what it was made for is Theorem 1 of Luo et al., "Local calibration: metrics and
+    recalibration", UAI 2022.
     """
     n = np.asarray(n, dtype=np.float64)
     _check(n, errors)
@@ -70,16 +77,32 @@ def convergence(n: np.ndarray, errors: Mapping[str, np.ndarray], *, slope: float
             _draw(axes, name, role, n, middle, np.quantile(errors[name], _BAND, axis=0))
         falling = (n / n[0]) ** slope
         rate = falling * _ABOVE * max(float((middle / falling).max()) for middle in medians)
-        axes.plot(n, rate, color=BLACK, linewidth=0.8, linestyle=(0, (1, 1.5)), zorder=1, gid="rate", label=f"slope {slope:g}")
+        axes.plot(
+            n,
+            rate,
+            color=BLACK,
+            linewidth=0.8,
+            linestyle=(0, (1, 1.5)),
+            zorder=1,
+            gid="rate",
+            label=f"slope {slope:g}",
+        )
         _dress(axes, n, ylabel)
         _name_ends(axes, labels, [float(middle[-1]) for middle in medians])
         _name_rate(axes, n, rate, slope)
-        note = fitted(figure, f"lines: medians, bands: 5 to 95 % of {draws_of}", NOTE_SIZE, COLUMN_WIDTH - _LEFT - 0.05)
+        note = fitted(
+            figure,
+            f"lines: medians, bands: 5 to 95 % of {draws_of}",
+            NOTE_SIZE,
+            COLUMN_WIDTH - _LEFT - 0.05,
+        )
         note_above(axes, note, n[0], "left", 4)
     return figure
 
 
-def _draw(axes: Axes, name: str, role: Role, n: np.ndarray, middle: np.ndarray, band: np.ndarray) -> None:
+def _draw(
+    axes: Axes, name: str, role: Role, n: np.ndarray, middle: np.ndarray, band: np.ndarray
+) -> None:
     style: dict[str, Any] = {**role.line(), "markersize": 3.0}
     axes.plot(n, middle, label=name, zorder=3, clip_on=False, **style)
     axes.fill_between(n, *band, color=role.color, alpha=0.18, linewidth=0, gid=f"band {name}")
@@ -103,18 +126,34 @@ def _name_ends(axes: Axes, labels: list[str], ends: list[float]) -> None:
     low, high = axes.get_ylim()
     places = [np.log(end / low) / np.log(high / low) for end in ends]
     gap = 1.25 * LABEL_SIZE / 72 / _HEIGHT
-    for label, place, role in zip(labels, spread(places, gap, gap / 2, 1 - gap / 2), METHODS, strict=False):
+    for label, place, role in zip(
+        labels, spread(places, gap, gap / 2, 1 - gap / 2), METHODS, strict=False
+    ):
         axes.annotate(
-            label, (1, place), (6, 0), xycoords="axes fraction", textcoords="offset points", color=role.color, va="center",
-            fontsize=LABEL_SIZE, annotation_clip=False,
-        )  # fmt: skip
+            label,
+            (1, place),
+            (6, 0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            color=role.color,
+            va="center",
+            fontsize=LABEL_SIZE,
+            annotation_clip=False,
+        )
 
 
 def _name_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> None:
     """Above the dotted line, which lies above all curves."""
     middle = len(n) // 2
     text = "1/√n" if slope == -0.5 else f"slope {slope:g}"
-    axes.annotate(text, (n[middle], rate[middle]), (3, 3), textcoords="offset points", fontsize=NOTE_SIZE, color=BLACK)
+    axes.annotate(
+        text,
+        (n[middle], rate[middle]),
+        (3, 3),
+        textcoords="offset points",
+        fontsize=NOTE_SIZE,
+        color=BLACK,
+    )
 
 
 def _check(n: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
@@ -130,4 +169,7 @@ def _check(n: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
             or not (np.asarray(drawn) > 0).all()
             or np.isinf(drawn).any()
         ):
-            raise ValueError(f"errors of {name!r} must be finite and above 0, one for each draw and size, got shape {np.shape(drawn)}")
+            raise ValueError(
+                f"errors of {name!r} must be finite and above 0, one for each draw and size, got"
+                f" shape {np.shape(drawn)}"
+            )

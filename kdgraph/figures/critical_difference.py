@@ -9,13 +9,31 @@ from typing import cast
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, NOTE_SIZE, add_axes, fitted, new_figure, styled
+from kdgraph.figures.style import (
+    BLACK,
+    BLUE,
+    FULL_WIDTH,
+    GREY,
+    NOTE_SIZE,
+    add_axes,
+    fitted,
+    new_figure,
+    styled,
+)
 
 _SIDE, _EDGE = 2.15, 0.06  # inches: names at either side of the axis, and the edge of the figure
 _WIDTH = FULL_WIDTH - 2 * _SIDE
-_HEAD, _BAR, _LINE, _FOOT = 0.62, 0.085, 0.165, 0.12  # inches: title and scale, a bar, a name, below the last name
+_HEAD, _BAR, _LINE, _FOOT = (
+    0.62,
+    0.085,
+    0.165,
+    0.12,
+)  # inches: title and scale, a bar, a name, below the last name
 _SIZE, _BOLD = 7.0, 1.18  # points, and how much wider bold text is
-_NUMBER, _KEY = 0.27, 0.2  # inches: what a mean rank takes, what the last line says of bars and bold names
+_NUMBER, _KEY = (
+    0.27,
+    0.2,
+)  # inches: what a mean rank takes, what the last line says of bars and bold names
 Place = Callable[[float], float]
 """Mean rank → inches from the left."""
 
@@ -26,7 +44,8 @@ class Ranked:
 
     Attributes
     ----------
-    ranks : method → mean rank, 1 the best; three methods or more. Names that end in "(parent)" are drawn grey.
+    ranks : method → mean rank, 1 the best; three methods or more. Names that end in "(parent)" are
+    drawn grey.
     critical_difference : how far apart two of them must be.
     groups : methods that are not told apart, the best group first; they may overlap.
     n : data sets.
@@ -41,7 +60,8 @@ class Ranked:
 
 
 def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
-    """Draw critical differences as Demšar does: methods on a scale of mean ranks, the best at the left, bars under those not told apart.
+    """Draw critical differences as Demšar does: methods on a scale of mean ranks, the best at the
+    left, bars under those not told apart.
 
     Parameters
     ----------
@@ -50,13 +70,14 @@ def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
     Returns
     -------
     Figure
-        As wide as the page. The length of the critical difference stands above each scale; methods that are not told apart from the
-        best are bold.
+        As wide as the page. The length of the critical difference stands above each scale; methods
+        that are not told apart from the best are bold.
 
     Raises
     ------
     ValueError
-        No panel, fewer than three methods, a rank outside 1 to k, or a group with a method that has no rank.
+        No panel, fewer than three methods, a rank outside 1 to k, or a group with a method that has
+        no rank.
 
     References
     ----------
@@ -67,12 +88,27 @@ def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
     with styled():
         figure = new_figure(FULL_WIDTH, sum(heights) + _KEY)
         for i, (title, one) in enumerate(panels.items()):
-            axes = add_axes(figure, 0, _KEY + sum(heights[i + 1 :]), FULL_WIDTH, heights[i], label=title)
-            axes.set(xlim=(0, FULL_WIDTH), ylim=(heights[i], 0))  # inches from the panel's upper left corner
+            axes = add_axes(
+                figure, 0, _KEY + sum(heights[i + 1 :]), FULL_WIDTH, heights[i], label=title
+            )
+            axes.set(
+                xlim=(0, FULL_WIDTH), ylim=(heights[i], 0)
+            )  # inches from the panel's upper left corner
             axes.set_axis_off()
             _draw(axes, title, one)
-        key = "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from the best"
-        figure.text(0.5, 0.5 * _KEY / figure.get_figheight(), key, fontsize=NOTE_SIZE, color=GREY, ha="center", va="center")
+        key = (
+            "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
+            " the best"
+        )
+        figure.text(
+            0.5,
+            0.5 * _KEY / figure.get_figheight(),
+            key,
+            fontsize=NOTE_SIZE,
+            color=GREY,
+            ha="center",
+            va="center",
+        )
     return figure
 
 
@@ -85,7 +121,9 @@ def _draw(axes: Axes, title: str, one: Ranked) -> None:
     p = "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"
     note = f"mean rank over {one.n} data sets; Friedman {p}"
     axes.text(_EDGE, 0.14, title, fontsize=8, va="center")
-    axes.text(FULL_WIDTH - _EDGE, 0.14, note, fontsize=NOTE_SIZE, color=GREY, ha="right", va="center")
+    axes.text(
+        FULL_WIDTH - _EDGE, 0.14, note, fontsize=NOTE_SIZE, color=GREY, ha="right", va="center"
+    )
     _scale(axes, k, place)
     _length(axes, one.critical_difference, k, place)
     spans = _spans(one)
@@ -93,26 +131,42 @@ def _draw(axes: Axes, title: str, one: Ranked) -> None:
     for (low, high), level in zip(spans, levels, strict=True):
         y = _HEAD + _BAR * (level + 1)
         ends = place(low) - 0.03, place(high) + 0.03
-        axes.plot(ends, (y, y), color=BLUE, linewidth=2.2, solid_capstyle="butt", gid="not told apart", zorder=3)
+        axes.plot(
+            ends,
+            (y, y),
+            color=BLUE,
+            linewidth=2.2,
+            solid_capstyle="butt",
+            gid="not told apart",
+            zorder=3,
+        )
     below = _HEAD + _BAR * (max(levels, default=-1) + 2)
     _names(axes, one, place, below)
 
 
 def _scale(axes: Axes, k: int, place: Place) -> None:
     axes.plot((place(1), place(k)), (_HEAD, _HEAD), color=BLACK, linewidth=0.7, gid="scale")
-    axes.text(place(1) - 0.08, _HEAD, "better ←", fontsize=NOTE_SIZE, color=GREY, ha="right", va="center")
+    axes.text(
+        place(1) - 0.08, _HEAD, "better ←", fontsize=NOTE_SIZE, color=GREY, ha="right", va="center"
+    )
     step = max(1, -(-k // 15))
     for rank in range(1, k + 1):
         axes.plot((place(rank),) * 2, (_HEAD - 0.05, _HEAD), color=BLACK, linewidth=0.7)
         if (rank - 1) % step == 0:
-            axes.text(place(rank), _HEAD - 0.07, str(rank), fontsize=NOTE_SIZE, ha="center", va="bottom")
+            axes.text(
+                place(rank), _HEAD - 0.07, str(rank), fontsize=NOTE_SIZE, ha="center", va="bottom"
+            )
 
 
 def _length(axes: Axes, difference: float, k: int, place: Place) -> None:
-    """The critical difference as a length above the scale, from its best end; in words alone if the scale is shorter."""
+    """The critical difference as a length above the scale, from its best end; in words alone if the
+    scale is shorter.
+    """
     y, words = _HEAD - 0.27, f"critical difference {difference:.2f}"
     if difference > k - 1:
-        axes.text(place(1), y, f"{words}, more than any two can be apart", fontsize=NOTE_SIZE, va="center")
+        axes.text(
+            place(1), y, f"{words}, more than any two can be apart", fontsize=NOTE_SIZE, va="center"
+        )
         return
     start, end = place(1), place(1 + difference)
     axes.plot((start, end), (y, y), color=BLACK, linewidth=0.9, gid="critical difference")
@@ -122,7 +176,9 @@ def _length(axes: Axes, difference: float, k: int, place: Place) -> None:
 
 
 def _names(axes: Axes, one: Ranked, place: Place, below: float) -> None:
-    """The better half at the left from top to bottom, the others at the right from bottom to top, so that no two lines cross."""
+    """The better half at the left from top to bottom, the others at the right from bottom to top,
+    so that no two lines cross.
+    """
     names = sorted(one.ranks, key=lambda name: one.ranks[name])
     half = (len(names) + 1) // 2
     best = next((set(group) for group in one.groups if names[0] in group), {names[0]})
@@ -132,13 +188,39 @@ def _names(axes: Axes, one: Ranked, place: Place, below: float) -> None:
         for i, name in enumerate(column):
             y, x = below + _LINE * (i + 0.5), place(one.ranks[name])
             is_parent = name.endswith("(parent)")
-            line = {"color": GREY if is_parent else BLACK, "linewidth": 0.6, "linestyle": (0, (3.2, 1.6)) if is_parent else "-"}
+            line = {
+                "color": GREY if is_parent else BLACK,
+                "linewidth": 0.6,
+                "linestyle": (0, (3.2, 1.6)) if is_parent else "-",
+            }
             end = edge + sign * (_SIDE - 0.12)
             axes.plot((x, x, end), (_HEAD, y, y), gid=f"line {name}", **line)
             color, weight = GREY if is_parent else BLACK, "bold" if name in bold else "normal"
-            axes.text(end - sign * 0.05, y, f"{one.ranks[name]:.2f}", fontsize=NOTE_SIZE, ha=_away(side), va="center", color=GREY)
-            text = fitted(cast("Figure", axes.figure), name, _SIZE, (_SIDE - 0.24 - _NUMBER) / (_BOLD if weight == "bold" else 1))
-            axes.text(end - sign * (0.08 + _NUMBER), y, text, fontsize=_SIZE, ha=_away(side), va="center", color=color, weight=weight)
+            axes.text(
+                end - sign * 0.05,
+                y,
+                f"{one.ranks[name]:.2f}",
+                fontsize=NOTE_SIZE,
+                ha=_away(side),
+                va="center",
+                color=GREY,
+            )
+            text = fitted(
+                cast("Figure", axes.figure),
+                name,
+                _SIZE,
+                (_SIDE - 0.24 - _NUMBER) / (_BOLD if weight == "bold" else 1),
+            )
+            axes.text(
+                end - sign * (0.08 + _NUMBER),
+                y,
+                text,
+                fontsize=_SIZE,
+                ha=_away(side),
+                va="center",
+                color=color,
+                weight=weight,
+            )
 
 
 def _away(side: str) -> str:
@@ -165,7 +247,9 @@ def _levels(spans: Sequence[tuple[float, float]]) -> list[int]:
 
 def _height(one: Ranked) -> float:
     levels = _levels(_spans(one))
-    return _HEAD + _BAR * (max(levels, default=-1) + 2) + _LINE * ((len(one.ranks) + 1) // 2) + _FOOT
+    return (
+        _HEAD + _BAR * (max(levels, default=-1) + 2) + _LINE * ((len(one.ranks) + 1) // 2) + _FOOT
+    )
 
 
 def _check(panels: Mapping[str, Ranked]) -> None:
@@ -174,6 +258,9 @@ def _check(panels: Mapping[str, Ranked]) -> None:
     for title, one in panels.items():
         k = len(one.ranks)
         if k < 3 or not all(1 <= rank <= k for rank in one.ranks.values()):
-            raise ValueError(f"{title!r} must have three methods or more with mean ranks from 1 to their number, got {dict(one.ranks)}")
+            raise ValueError(
+                f"{title!r} must have three methods or more with mean ranks from 1 to their number,"
+                f" got {dict(one.ranks)}"
+            )
         if unknown := [name for group in one.groups for name in group if name not in one.ranks]:
             raise ValueError(f"a group of {title!r} has {unknown[0]!r}, which has no rank")

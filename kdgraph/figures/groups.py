@@ -1,4 +1,5 @@
-"""Which group a model is most wrong about: a coloured table of methods by groups, one for each quantity.
+"""Which group a model is most wrong about: a coloured table of methods by groups, one for each
+quantity.
 
 For which group of rows the stated confidence is worst: from the table that metrics=groups makes.
 """
@@ -33,11 +34,27 @@ from kdgraph.figures.style import (
     two_lines,
 )
 
-_EDGE, _PAD, _LONGEST, _BETWEEN = 0.06, 0.08, 1.3, 0.16  # inches: at the sides, beside names, the longest name, between two tables
-_ROW, _TITLE, _FOOT, _WIDEST = 0.27, 0.24, 0.2, 0.62  # inches: a row, the table's title, the note, a cell
+_EDGE, _PAD, _LONGEST, _BETWEEN = (
+    0.06,
+    0.08,
+    1.3,
+    0.16,
+)  # inches: at the sides, beside names, the longest name, between two tables
+_ROW, _TITLE, _FOOT, _WIDEST = (
+    0.27,
+    0.24,
+    0.2,
+    0.62,
+)  # inches: a row, the table's title, the note, a cell
 _FIRST = 7.5  # points from a number to what is below it
 _MORE = 0.08  # inches: of a row with both spreads and rows
-_VALUE, _SPREAD, _SMALL, _LINE, _SMALL_LINE = 7.0, 5.5, 6.0, 8.0, 6.2  # points: numbers, what is below them, words of groups, lines of both
+_VALUE, _SPREAD, _SMALL, _LINE, _SMALL_LINE = (
+    7.0,
+    5.5,
+    6.0,
+    8.0,
+    6.2,
+)  # points: numbers, what is below them, words of groups, lines of both
 _SHADES = LinearSegmentedColormap.from_list("errors", ["#ffffff", BLUE])
 _NOBODY = "#dddddd"
 _WORST: dict[str, Any] = {"fill": False, "edgecolor": BLACK, "linewidth": 1.3, "zorder": 3}
@@ -53,9 +70,12 @@ class GroupTable:
     Attributes
     ----------
     title : what it is ("MCE", "mean confidence − accuracy").
-    values : method → Float[g], or Float[s, g], a row for each run; NaN where a group has no number. Methods are the same in all tables.
-    behind : method → how many rows are behind each of the values ("in the worst bin"), of the same shape; their median is written small.
-    scale : "error": from 0, white, to the largest number, blue; "signed": blue below 0, grey at 0, yellow above.
+    values : method → Float[g], or Float[s, g], a row for each run; NaN where a group has no number.
+    Methods are the same in all tables.
+    behind : method → how many rows are behind each of the values ("in the worst bin"), of the same
+    shape; their median is written small.
+    scale : "error": from 0, white, to the largest number, blue; "signed": blue below 0, grey at 0,
+        yellow above.
     """
 
     title: str
@@ -65,16 +85,23 @@ class GroupTable:
 
 
 def group_tables(
-    tables: Sequence[GroupTable], groups: Sequence[str], rows: Sequence[float], *, notes: Notes | None = None, of: str | None = None
+    tables: Sequence[GroupTable],
+    groups: Sequence[str],
+    rows: Sequence[float],
+    *,
+    notes: Notes | None = None,
+    of: str | None = None,
 ) -> Figure:
-    """Means over runs with their standard deviations, and in each row a frame around the worst group: that of the largest mean size.
+    """Means over runs with their standard deviations, and in each row a frame around the worst
+    group: that of the largest mean size.
 
     Parameters
     ----------
     tables : side by side, from left to right.
     groups : their g names.
     rows : Float[g], how many rows each group has (the mean over runs, where it varies).
-    notes : what else is said of the groups below their rows: what it is ("error") → a text for each group (".17").
+    notes : what else is said of the groups below their rows: what it is ("error") → a text for each
+    group (".17").
     of : what varies between runs ("60 seeds"); required where there are several.
 
     Returns
@@ -85,31 +112,49 @@ def group_tables(
     Raises
     ------
     ValueError
-        No table, method or group, methods that differ between tables, values that do not fit, runs without what they are.
+        No table, method or group, methods that differ between tables, values that do not fit, runs
+        without what they are.
 
     Notes
     -----
-    The worst group of the mean over runs. The mean of the worst group's error of each run, which is what a maximum over groups averages
-    to (Luo et al., UAI 2022, Table 1), is larger: another group may be the worst in another run.
+    The worst group of the mean over runs. The mean of the worst group's error of each run, which is
+    what a maximum over groups averages to (Luo et al., UAI 2022, Table 1), is larger: another group
+    may be the worst in another run.
     """
     _check(tables, groups, rows, notes, of)
     with styled():
         note = _note(tables, rows, of)
         sheet = _Sheet.of(tables, groups, 1 + len(notes or {}), note)
         for place, table in enumerate(tables):
-            axes = add_axes(sheet.figure, sheet.lefts[place], _FOOT, sheet.cell * len(groups), sheet.row * len(table.values))
+            axes = add_axes(
+                sheet.figure,
+                sheet.lefts[place],
+                _FOOT,
+                sheet.cell * len(groups),
+                sheet.row * len(table.values),
+            )
             _draw(axes, table, sheet)
             _head(axes, table.title, groups, rows, notes or {}, sheet, first=place == 0)
             if place == 0:
                 axes.set_yticks(range(len(sheet.methods)), sheet.methods, fontsize=LABEL_SIZE)
-        sheet.figure.text(_EDGE / sheet.figure.get_figwidth(), 0.05 / sheet.figure.get_figheight(), note, fontsize=NOTE_SIZE, color=GREY)
+        sheet.figure.text(
+            _EDGE / sheet.figure.get_figwidth(),
+            0.05 / sheet.figure.get_figheight(),
+            note,
+            fontsize=NOTE_SIZE,
+            color=GREY,
+        )
     return sheet.figure
 
 
 def _note(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -> str:
     spread = f"mean and sd of {of}; " if of else ""
-    without = np.any([np.isnan(each).all(axis=0) for table in tables for each in _runs(table.values)], axis=0)
-    why = "no number" if (np.asarray(rows)[without] > 0).any() else "no rows"  # a group may have rows, but too few of them in any bin
+    without = np.any(
+        [np.isnan(each).all(axis=0) for table in tables for each in _runs(table.values)], axis=0
+    )
+    why = (
+        "no number" if (np.asarray(rows)[without] > 0).any() else "no rows"
+    )  # a group may have rows, but too few of them in any bin
     missing = f"; light grey: {why}" if without.any() else ""
     behind = "; n: rows behind a number" if any(table.behind for table in tables) else ""
     return f"{spread}framed: the method's worst group{behind}{missing}"
@@ -117,7 +162,9 @@ def _note(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -
 
 @dataclass(frozen=True)
 class _Sheet:
-    """The figure, methods as their names fit, left edges of the tables and the size of a cell in inches, lines of the longest group."""
+    """The figure, methods as their names fit, left edges of the tables and the size of a cell in
+    inches, lines of the longest group.
+    """
 
     figure: Figure
     methods: list[str]
@@ -127,19 +174,43 @@ class _Sheet:
     name_lines: int
 
     @classmethod
-    def of(cls, tables: Sequence[GroupTable], groups: Sequence[str], notes: int, note: str) -> _Sheet:
+    def of(
+        cls, tables: Sequence[GroupTable], groups: Sequence[str], notes: int, note: str
+    ) -> _Sheet:
         blank, names = new_figure(1, 1), list(tables[0].values)
         methods = [fitted(blank, name, LABEL_SIZE, _LONGEST) for name in names]
         left = _EDGE + max(text_size(blank, name, LABEL_SIZE)[0] for name in methods) + _PAD
-        wanted = max(text_size(blank, part, LABEL_SIZE)[0] for name in groups for part in name.split(" ")) + 0.05
-        cell = min(max(_WIDEST, wanted), (FULL_WIDTH - left - _EDGE - _BETWEEN * (len(tables) - 1)) / len(tables) / len(groups))
+        wanted = (
+            max(
+                text_size(blank, part, LABEL_SIZE)[0] for name in groups for part in name.split(" ")
+            )
+            + 0.05
+        )
+        cell = min(
+            max(_WIDEST, wanted),
+            (FULL_WIDTH - left - _EDGE - _BETWEEN * (len(tables) - 1)) / len(tables) / len(groups),
+        )
         one = cell * len(groups)
-        width = max(left + len(tables) * one + (len(tables) - 1) * _BETWEEN, _EDGE + text_size(blank, note, NOTE_SIZE)[0]) + _EDGE
+        width = (
+            max(
+                left + len(tables) * one + (len(tables) - 1) * _BETWEEN,
+                _EDGE + text_size(blank, note, NOTE_SIZE)[0],
+            )
+            + _EDGE
+        )
         lefts = [left + i * (one + _BETWEEN) for i in range(len(tables))]
         lines = max(len(two_lines(blank, name, LABEL_SIZE, cell - 0.03)) for name in groups)
         above = (3 + _LINE * (notes + lines)) / 72 + _TITLE
-        row = _ROW + (_MORE if any(table.behind and len(each) > 1 for table in tables for each in _runs(table.values)) else 0.0)
-        return cls(new_figure(width, _FOOT + row * len(names) + above), methods, lefts, cell, row, lines)
+        row = _ROW + (
+            _MORE
+            if any(
+                table.behind and len(each) > 1 for table in tables for each in _runs(table.values)
+            )
+            else 0.0
+        )
+        return cls(
+            new_figure(width, _FOOT + row * len(names) + above), methods, lefts, cell, row, lines
+        )
 
 
 def _runs(values: Values) -> list[np.ndarray]:
@@ -153,7 +224,14 @@ def _draw(axes: Axes, table: GroupTable, sheet: _Sheet) -> None:
     mean, sd = (np.array(found) for found in zip(*map(mean_and_sd, each), strict=True))
     behind = [_medians(rows) for rows in _runs(table.behind)] if table.behind else None
     colors, norm = _colors(table.scale, mean)
-    axes.imshow(np.ma.masked_invalid(mean), cmap=colors.with_extremes(bad=_NOBODY), norm=norm, aspect="auto", origin="upper", gid="cells")
+    axes.imshow(
+        np.ma.masked_invalid(mean),
+        cmap=colors.with_extremes(bad=_NOBODY),
+        norm=norm,
+        aspect="auto",
+        origin="upper",
+        gid="cells",
+    )
     for i, j in zip(*np.nonzero(~np.isnan(mean)), strict=True):
         value = _number(float(mean[i, j]), signed=table.scale == "signed")
         small = [] if np.isnan(sd[i, j]) else [f"± {_number(float(sd[i, j]), signed=False)}"]
@@ -162,14 +240,22 @@ def _draw(axes: Axes, table: GroupTable, sheet: _Sheet) -> None:
         _write(axes, int(i), int(j), value, small, _readable_on(r, g, b), 1 / (72 * sheet.row))
     for i, row in enumerate(np.abs(mean)):
         if not np.isnan(row).all():
-            axes.add_patch(Rectangle((float(np.nanargmax(row)) - 0.47, i - 0.46), 0.94, 0.92, **_WORST, gid="worst"))
+            axes.add_patch(
+                Rectangle(
+                    (float(np.nanargmax(row)) - 0.47, i - 0.46), 0.94, 0.92, **_WORST, gid="worst"
+                )
+            )
     axes.tick_params(length=0, pad=3)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
 
 
-def _write(axes: Axes, i: int, j: int, value: str, small: list[str], color: str, point: float) -> None:
-    """A number above small lines, all in the middle of the cell; a point is so much of a cell's height."""
+def _write(
+    axes: Axes, i: int, j: int, value: str, small: list[str], color: str, point: float
+) -> None:
+    """A number above small lines, all in the middle of the cell; a point is so much of a cell's
+    height.
+    """
     place: dict[str, Any] = {"color": color, "ha": "center", "va": "center_baseline"}
     below = (_FIRST + _SMALL_LINE * np.arange(len(small))) * point
     top = i - (below[-1] / 2 if small else 0.0)
@@ -179,17 +265,30 @@ def _write(axes: Axes, i: int, j: int, value: str, small: list[str], color: str,
 
 
 def _medians(values: np.ndarray) -> np.ndarray:
-    """Float[g] of Float[s, g]: over the runs in which a group has a number; NaN where it has none in any."""
-    return np.array([np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else np.nan for column in values.T])
+    """Float[g] of Float[s, g]: over the runs in which a group has a number; NaN where it has none
+    in any.
+    """
+    return np.array(
+        [
+            np.median(column[~np.isnan(column)]) if not np.isnan(column).all() else np.nan
+            for column in values.T
+        ]
+    )
 
 
 def _colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
     largest = max(float(np.nanmax(np.abs(mean))), 1e-9)
-    return (posterior_colormap(), Normalize(-largest, largest)) if scale == "signed" else (_SHADES, Normalize(0, largest))
+    return (
+        (posterior_colormap(), Normalize(-largest, largest))
+        if scale == "signed"
+        else (_SHADES, Normalize(0, largest))
+    )
 
 
 def _readable_on(*color: float) -> str:
-    """White or black, whichever has the larger contrast to red, green, blue by WCAG 2: it is 4.5 or more on any colour."""
+    """White or black, whichever has the larger contrast to red, green, blue by WCAG 2: it is 4.5 or
+    more on any colour.
+    """
     r, g, b = (u / 12.92 if u <= 0.04045 else ((u + 0.055) / 1.055) ** 2.4 for u in color)
     return "white" if 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179 else "black"
 
@@ -200,65 +299,124 @@ def _number(value: float, *, signed: bool) -> str:
 
 
 def _head(
-    axes: Axes, title: str, groups: Sequence[str], rows: Sequence[float], notes: Mapping[str, Sequence[str]], sheet: _Sheet, *, first: bool
+    axes: Axes,
+    title: str,
+    groups: Sequence[str],
+    rows: Sequence[float],
+    notes: Mapping[str, Sequence[str]],
+    sheet: _Sheet,
+    *,
+    first: bool,
 ) -> None:
-    """Name of the table, and above each column the group, how many rows it has and what else is said of it."""
+    """Name of the table, and above each column the group, how many rows it has and what else is
+    said of it.
+    """
     said = {"rows": [f"{n:,.0f}" for n in rows], **notes}
     for place, (what, texts) in enumerate(reversed(said.items())):
         if first:
             _above(axes, -0.5, 2 + _LINE * place, what, _SMALL, GREY, "right")
         for j, text in enumerate(texts):
-            _above(axes, j, 2 + _LINE * place, fitted(sheet.figure, text, _SMALL, sheet.cell - 0.02), _SMALL, GREY)
+            _above(
+                axes,
+                j,
+                2 + _LINE * place,
+                fitted(sheet.figure, text, _SMALL, sheet.cell - 0.02),
+                _SMALL,
+                GREY,
+            )
     height = 3 + _LINE * len(said)
     for j, name in enumerate(groups):
         _above(axes, j, height, _wrapped(sheet, name), LABEL_SIZE, BLACK)
     height += _LINE * sheet.name_lines + 4
-    _above(axes, (len(groups) - 1) / 2, height, fitted(sheet.figure, title, 8, sheet.cell * len(groups)), 8, BLACK)
+    _above(
+        axes,
+        (len(groups) - 1) / 2,
+        height,
+        fitted(sheet.figure, title, 8, sheet.cell * len(groups)),
+        8,
+        BLACK,
+    )
 
 
 def _wrapped(sheet: _Sheet, name: str) -> str:
     width = sheet.cell - 0.03
-    return "\n".join(fitted(sheet.figure, part, LABEL_SIZE, width) for part in two_lines(sheet.figure, name, LABEL_SIZE, width))
-
-
-def _above(axes: Axes, x: float, points: float, text: str, size: float, color: str, ha: str = "center") -> None:
-    """Text so many points above the table; right-aligned text ends beside it."""
-    where: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points", "annotation_clip": False}
-    axes.annotate(
-        text, (x, 1), (-3 if ha == "right" else 0, points + 1.5), ha=ha, va="baseline", fontsize=size, color=color, linespacing=1.0, **where
+    return "\n".join(
+        fitted(sheet.figure, part, LABEL_SIZE, width)
+        for part in two_lines(sheet.figure, name, LABEL_SIZE, width)
     )
 
 
-def _check(tables: Sequence[GroupTable], groups: Sequence[str], rows: Sequence[float], notes: Notes | None, of: str | None) -> None:
+def _above(
+    axes: Axes, x: float, points: float, text: str, size: float, color: str, ha: str = "center"
+) -> None:
+    """Text so many points above the table; right-aligned text ends beside it."""
+    where: dict[str, Any] = {
+        "xycoords": axes.get_xaxis_transform(),
+        "textcoords": "offset points",
+        "annotation_clip": False,
+    }
+    axes.annotate(
+        text,
+        (x, 1),
+        (-3 if ha == "right" else 0, points + 1.5),
+        ha=ha,
+        va="baseline",
+        fontsize=size,
+        color=color,
+        linespacing=1.0,
+        **where,
+    )
+
+
+def _check(
+    tables: Sequence[GroupTable],
+    groups: Sequence[str],
+    rows: Sequence[float],
+    notes: Notes | None,
+    of: str | None,
+) -> None:
     if not tables or not groups or not tables[0].values:
         raise ValueError("group_tables needs a table, a method and a group")
     for what, said in {"rows": rows, **(notes or {})}.items():
         if len(said) != len(groups):
-            raise ValueError(f"group_tables needs {what} for each of {list(groups)}, got {list(said)}")
+            raise ValueError(
+                f"group_tables needs {what} for each of {list(groups)}, got {list(said)}"
+            )
     for table in tables:
         if list(table.values) != list(tables[0].values):
             raise ValueError(
-                f"every table must have the same methods, {list(tables[0].values)}, got {list(table.values)} in {table.title!r}"
+                f"every table must have the same methods, {list(tables[0].values)}, got"
+                f" {list(table.values)} in {table.title!r}"
             )
         for method, values in table.values.items():
-            if np.ndim(values) not in (1, 2) or np.shape(values)[-1] != len(groups) or np.isinf(values).any():
+            if (
+                np.ndim(values) not in (1, 2)
+                or np.shape(values)[-1] != len(groups)
+                or np.isinf(values).any()
+            ):
                 rule = f"a finite number, or NaN, for each of {len(groups)} groups"
-                raise ValueError(f"{table.title!r} of {method!r} must have {rule}, got shape {np.shape(values)}")
+                raise ValueError(
+                    f"{table.title!r} of {method!r} must have {rule}, got shape {np.shape(values)}"
+                )
             if np.ndim(values) == 2 and of is None:
                 raise ValueError("of must say what varies between runs, e.g. '60 seeds'")
         if table.behind is not None and {m: np.shape(v) for m, v in table.behind.items()} != {
             m: np.shape(v) for m, v in table.values.items()
         }:
-            raise ValueError(f"{table.title!r} must have rows behind each of its values, or none at all")
+            raise ValueError(
+                f"{table.title!r} must have rows behind each of its values, or none at all"
+            )
         if all(np.isnan(values).all() for values in table.values.values()):
             raise ValueError(f"{table.title!r} has no number")
 
 
 @run_figure("group_tables")
 def group_tables_of_run(run: Drawing, table: str = "by_group") -> Any:
-    """MCE of each group with the rows of its worst bin, and how much surer than right both models are of it.
+    """MCE of each group with the rows of its worst bin, and how much surer than right both models
+    are of it.
 
-    None where ``table``, a key in ``metrics``, was not measured, or no bin of any group has its ``min_count`` of rows.
+    None where ``table``, a key in ``metrics``, was not measured, or no bin of any group has its
+    ``min_count`` of rows.
     """
     found = by_name(run, table)
     if found is None:
@@ -266,8 +424,14 @@ def group_tables_of_run(run: Drawing, table: str = "by_group") -> Any:
     mce = {name: columns["mce"].astype(float) for name, columns in found.items()}
     if all(np.isnan(values).all() for values in mce.values()):
         return None
-    gap = {name: (columns["confidence"] + columns["error"] - 1).astype(float) for name, columns in found.items()}
+    gap = {
+        name: (columns["confidence"] + columns["error"] - 1).astype(float)
+        for name, columns in found.items()
+    }
     behind = {name: columns["worst_rows"].astype(float) for name, columns in found.items()}
     first = found[run.names[0]]
-    tables = [GroupTable("MCE", mce, behind=behind), GroupTable("mean confidence − accuracy", gap, "signed")]
+    tables = [
+        GroupTable("MCE", mce, behind=behind),
+        GroupTable("mean confidence − accuracy", gap, "signed"),
+    ]
     return group_tables(tables, first["group"].tolist(), first["rows"].tolist())

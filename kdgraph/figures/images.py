@@ -27,7 +27,8 @@ def image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
 
     Parameters
     ----------
-    images : Float[c, h, w] in [0, 1] or UInt8[c, h, w], channel first, 1 (grey) or 3 (red, green, blue) channels.
+    images : Float[c, h, w] in [0, 1] or UInt8[c, h, w], channel first, 1 (grey) or 3 (red, green,
+    blue) channels.
     titles : one for each; a line break makes a second line.
 
     Returns
@@ -50,21 +51,36 @@ def image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
         for i, (image, title) in enumerate(zip(images, titles, strict=True)):
             axes = add_axes(figure, _EDGE + i * (side + _GAP), _EDGE, side, height)
             shown = image.transpose(1, 2, 0) if len(image) == 3 else image[0]
-            axes.imshow(shown, cmap="gray", vmin=0, vmax=255 if image.dtype == np.uint8 else 1, origin="upper", interpolation="none")
+            axes.imshow(
+                shown,
+                cmap="gray",
+                vmin=0,
+                vmax=255 if image.dtype == np.uint8 else 1,
+                origin="upper",
+                interpolation="none",
+            )
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
             axes.set_title(
-                "\n".join(fitted(figure, line, _TITLE_SIZE, side) for line in title.split("\n")), fontsize=_TITLE_SIZE, linespacing=1.1
+                "\n".join(fitted(figure, line, _TITLE_SIZE, side) for line in title.split("\n")),
+                fontsize=_TITLE_SIZE,
+                linespacing=1.1,
             )
     return figure
 
 
 def _check(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
     if len(images) == 0 or len(images) != len(titles):
-        raise ValueError(f"image_row needs at least one image and a title for each, got {len(images)} images and {len(titles)} titles")
+        raise ValueError(
+            f"image_row needs at least one image and a title for each, got {len(images)} images and"
+            f" {len(titles)} titles"
+        )
     for image, title in zip(images, titles, strict=True):
         if np.ndim(image) != 3 or len(image) not in (1, 3):
-            raise ValueError(f"the image {title!r} must have shape (1 or 3 channels, height, width), got {np.shape(image)}")
+            raise ValueError(
+                f"the image {title!r} must have shape (1 or 3 channels, height, width), got"
+                f" {np.shape(image)}"
+            )
         low, high = np.min(image), np.max(image)
         if image.dtype != np.uint8 and not (low >= 0 and high <= 1):  # NaN fails this too
             raise ValueError(f"the image {title!r} must lie in [0, 1], got {low:g} to {high:g}")
@@ -76,11 +92,16 @@ MOST_CLASSES = 4
 
 @run_figure("example_images")
 def example_images_of_run(run: Drawing) -> Any:
-    """A training image of each of a few classes, and one of each family out of distribution, from the set that is farthest out."""
+    """A training image of each of a few classes, and one of each family out of distribution, from
+    the set that is farthest out.
+    """
     train = run.splits.train
     if not train.are_images or train.X.shape[1] not in (1, 3):
         return None
-    shown = {str(label): train.X[train.y == k][0] for k, label in enumerate(train.classes[:MOST_CLASSES].tolist())}
+    shown = {
+        str(label): train.X[train.y == k][0]
+        for k, label in enumerate(train.classes[:MOST_CLASSES].tolist())
+    }
     for family in run.families():
         farthest = max(family, key=distance_from_training)
         if farthest.example is not None:
@@ -89,7 +110,9 @@ def example_images_of_run(run: Drawing) -> Any:
 
 
 def distance_from_training(found: Predictions) -> float:
-    """How far a set's parameter is from where its family meets the training data; the value itself where it does not say."""
+    """How far a set's parameter is from where its family meets the training data; the value itself
+    where it does not say.
+    """
     if len(found.params) != 1:
         return 0.0
     value = parameter_of(found)[1]

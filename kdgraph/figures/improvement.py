@@ -1,6 +1,8 @@
-"""A scale for improvements, which end at 1 and fall without bound: half of the parent's error and twice as much lie equally far from 0.
+"""A scale for improvements, which end at 1 and fall without bound: half of the parent's error and
+twice as much lie equally far from 0.
 
-How much better than their parent methods are over many data sets: against a parameter, or as one dot a data set.
+How much better than their parent methods are over many data sets: against a parameter, or as one
+dot a data set.
 """
 
 from __future__ import annotations
@@ -36,13 +38,32 @@ from kdgraph.figures.style import (
 
 _FAR = -0.999
 """Where the lowest of all numbers is drawn: 1,000 times the parent's error."""
-_TICKS = (0.0, 1.0, -1.0, 0.5, -4.0, -0.5, 0.2, -0.2, 0.1, -0.1, 0.05, -0.05, 0.02, -0.02, 0.01, -0.01)
+_TICKS = (
+    0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -4.0,
+    -0.5,
+    0.2,
+    -0.2,
+    0.1,
+    -0.1,
+    0.05,
+    -0.05,
+    0.02,
+    -0.02,
+    0.01,
+    -0.01,
+)
 """The first of these have a tick before others that would be too near."""
 _BETWEEN = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inches
 
 
 def to_ratio(values: ArrayLike) -> np.ndarray:
-    """Elementwise: improvements as they are, but v < 0 as v/(1 - v), which is minus the improvement with parent and method exchanged."""
+    """Elementwise: improvements as they are, but v < 0 as v/(1 - v), which is minus the improvement
+    with parent and method exchanged.
+    """
     v = np.asarray(values, dtype=np.float64)
     return np.where(v < 0, v / (1 - np.minimum(v, 0)), v)
 
@@ -54,7 +75,9 @@ def from_ratio(places: ArrayLike) -> np.ndarray:
 
 
 def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
-    """Give one axis this scale, from the improvement ``low`` to ``high`` with some room at both ends, and ticks that are apart."""
+    """Give one axis this scale, from the improvement ``low`` to ``high`` with some room at both
+    ends, and ticks that are apart.
+    """
     bottom, top = to_ratio(np.array([low, high]))
     room = 0.04 * max(top - bottom, 0.02)
     ends = from_ratio(np.array([bottom - room, top + room]))
@@ -71,7 +94,9 @@ def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: floa
 
 
 def signed(value: float, digits: int | None = None) -> str:
-    """+.5, 0, −1: an improvement with a true minus, to so many digits after the point if they are given."""
+    """+.5, 0, −1: an improvement with a true minus, to so many digits after the point if they are
+    given.
+    """
     size = f"{abs(value):.3g}" if digits is None else f"{abs(value):.{digits}f}"
     if float(size) == 0:
         return size if digits is None else size.removeprefix("0")
@@ -102,22 +127,33 @@ _GROUP, _TITLE, _NOTE, _BOTTOM, _BETWEEN_IMPROVEMENT = (
     0.36,
     0.06,
 )  # inches: a row's name, titles, notes; below it, between rows
-_HEIGHT, _LANE, _LONGEST = 1.35, 0.23, 0.85  # inches: panels of lines, one method of a strip, the longest name
-_DOT, _DODGE, _BARS = 2.0, 2.4, 26.0  # points: a data set of a strip; between the bars of two methods, and between two bars of one
+_HEIGHT, _LANE, _LONGEST = (
+    1.35,
+    0.23,
+    0.85,
+)  # inches: panels of lines, one method of a strip, the longest name
+_DOT, _DODGE, _BARS = (
+    2.0,
+    2.4,
+    26.0,
+)  # points: a data set of a strip; between the bars of two methods, and between two bars of one
 
 
 def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
-    """One row for each group of models, as Figure 2 of Dey et al.: each quantity's improvement over the parent of the group.
+    """One row for each group of models, as Figure 2 of Dey et al.: each quantity's improvement over
+    the parent of the group.
 
-    A quantity against a parameter is a line for each method, the median over data sets, with bars from 25 to 75 % here and there: bands of
-    four methods would lie over each other. A quantity at one value is a strip for each method: a dot for each data set, a bar from 25 to
-    75 % and a tick at the median, which stands beside it. Improvements are drawn on a scale on which half and twice the parent's error are
-    equally far from 0. Quantities of one name have one scale in all groups.
+    A quantity against a parameter is a line for each method, the median over data sets, with bars
+    from 25 to 75 % here and there: bands of four methods would lie over each other. A quantity at
+    one value is a strip for each method: a dot for each data set, a bar from 25 to 75 % and a tick
+    at the median, which stands beside it. Improvements are drawn on a scale on which half and twice
+    the parent's error are equally far from 0. Quantities of one name have one scale in all groups.
 
     Parameters
     ----------
-    panels : group → quantity → :class:`~kdgraph.figures.Repeated`, whose repetitions are data sets, of improvements, NaN where a data set
-        has none. The first curve is the parent's, all zero; all quantities of a group have the same names.
+    panels : group → quantity → :class:`~kdgraph.figures.Repeated`, whose repetitions are data sets,
+        of improvements, NaN where a data set has none. The first curve is the parent's, all zero;
+        all quantities of a group have the same names.
     band_of : what the repetitions are, e.g. "45 data sets".
 
     Returns
@@ -132,26 +168,51 @@ def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
     """
     _check(panels)
     with styled():
-        names = list(dict.fromkeys(name for quantities in panels.values() for one in quantities.values() for name in one.curves))
-        side = min(max(text_size(new_figure(1, 1), name, LABEL_SIZE)[0] for name in names), _LONGEST)
+        names = list(
+            dict.fromkeys(
+                name
+                for quantities in panels.values()
+                for one in quantities.values()
+                for name in one.curves
+            )
+        )
+        side = min(
+            max(text_size(new_figure(1, 1), name, LABEL_SIZE)[0] for name in names), _LONGEST
+        )
         heights = [_height(quantities) for quantities in panels.values()]
         figure = new_figure(
-            FULL_WIDTH, _NOTE + sum(_GROUP + _TITLE + _NOTE + h + _BOTTOM for h in heights) + _BETWEEN_IMPROVEMENT * (len(heights) - 1)
+            FULL_WIDTH,
+            _NOTE
+            + sum(_GROUP + _TITLE + _NOTE + h + _BOTTOM for h in heights)
+            + _BETWEEN_IMPROVEMENT * (len(heights) - 1),
         )
         top = figure.get_figheight() - _NOTE
-        limits = {quantity: _limits(panels, quantity) for quantities in panels.values() for quantity in quantities}
+        limits = {
+            quantity: _limits(panels, quantity)
+            for quantities in panels.values()
+            for quantity in quantities
+        }
         for (group, quantities), height in zip(panels.items(), heights, strict=True):
             top -= _GROUP + _TITLE + _NOTE + height
             _row(figure, group, quantities, top, height, side, limits)
             top -= _BOTTOM + _BETWEEN_IMPROVEMENT
-        note = f"improvement over the parent: median, bars: 25 to 75 % of {band_of}; half and twice the parent's are equally far from 0"
+        note = (
+            f"improvement over the parent: median, bars: 25 to 75 % of {band_of}; half and twice"
+            " the parent's are equally far from 0"
+        )
         where = 1 - _EDGE / FULL_WIDTH, 1 - 0.08 / figure.get_figheight()
         figure.text(*where, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
     return figure
 
 
 def _row(
-    figure: Figure, group: str, quantities: Quantities, bottom: float, height: float, side: float, limits: Mapping[str, tuple[float, float]]
+    figure: Figure,
+    group: str,
+    quantities: Quantities,
+    bottom: float,
+    height: float,
+    side: float,
+    limits: Mapping[str, tuple[float, float]],
 ) -> None:
     strips = [len(one.x) == 1 for one in quantities.values()]
     lefts, width = _places(strips, side)
@@ -168,9 +229,23 @@ def _row(
         if not strips[i] and i == 0:
             axes.set_ylabel("improvement")
         if not strips[i] and i == len(strips) - 1:
-            _name_lines(axes, labels, [float(np.nanmedian(values[:, -1])) for values in measured.curves.values()], colors)
+            _name_lines(
+                axes,
+                labels,
+                [float(np.nanmedian(values[:, -1])) for values in measured.curves.values()],
+                colors,
+            )
     y = (bottom + height + _NOTE + _TITLE + _GROUP) / figure.get_figheight()
-    figure.text(_EDGE / FULL_WIDTH, y, group, ha="left", va="top", fontsize=8, color=BLACK, fontweight="bold")
+    figure.text(
+        _EDGE / FULL_WIDTH,
+        y,
+        group,
+        ha="left",
+        va="top",
+        fontsize=8,
+        color=BLACK,
+        fontweight="bold",
+    )
 
 
 def _lines(axes: Axes, measured: Repeated, low: float, high: float) -> None:
@@ -186,15 +261,38 @@ def _lines(axes: Axes, measured: Repeated, low: float, high: float) -> None:
         axes.plot(measured.x, middle, label=name, zorder=3 - 0.01 * i, **line)
         if i == 0:
             continue
-        aside = ScaledTranslation(_DODGE * (i - len(names) / 2) / 72, 0, axes.figure.dpi_scale_trans)
-        points = {"transform": axes.transData + aside, "color": role.color, "zorder": 4 - 0.01 * i, "clip_on": False}
-        axes.vlines(measured.x[at], lower[at], upper[at], linewidth=0.8, alpha=0.7, gid=f"band {name}", **points)
-        style = {"linestyle": "", "marker": role.marker, "markersize": 2.6, "markeredgewidth": 0, "gid": f"medians {name}"}
+        aside = ScaledTranslation(
+            _DODGE * (i - len(names) / 2) / 72, 0, axes.figure.dpi_scale_trans
+        )
+        points = {
+            "transform": axes.transData + aside,
+            "color": role.color,
+            "zorder": 4 - 0.01 * i,
+            "clip_on": False,
+        }
+        axes.vlines(
+            measured.x[at],
+            lower[at],
+            upper[at],
+            linewidth=0.8,
+            alpha=0.7,
+            gid=f"band {name}",
+            **points,
+        )
+        style = {
+            "linestyle": "",
+            "marker": role.marker,
+            "markersize": 2.6,
+            "markeredgewidth": 0,
+            "gid": f"medians {name}",
+        }
         axes.plot(measured.x[at], middle[at], **points | style)
 
 
 def _with_room(axes: Axes, measured: Repeated, points: float) -> tuple[float, float]:
-    """Both ends of the parameter's axis, with this much room for the bars at its first and last value."""
+    """Both ends of the parameter's axis, with this much room for the bars at its first and last
+    value.
+    """
     width = 72 * axes.get_window_extent().width / axes.figure.dpi
     first, last = np.log(measured.x[[0, -1]]) if measured.log else measured.x[[0, -1]]
     room = (last - first) * points / (width - 2 * points)
@@ -204,8 +302,14 @@ def _with_room(axes: Axes, measured: Repeated, points: float) -> tuple[float, fl
 
 
 def _apart(axes: Axes, x: np.ndarray) -> np.ndarray:
-    """Int[b]: positions of values of the parameter that are far enough from each other for bars side by side, the first among them."""
-    points = 72 * axes.transData.transform(np.stack([x, np.zeros(len(x))], axis=1))[:, 0] / axes.figure.dpi
+    """Int[b]: positions of values of the parameter that are far enough from each other for bars
+    side by side, the first among them.
+    """
+    points = (
+        72
+        * axes.transData.transform(np.stack([x, np.zeros(len(x))], axis=1))[:, 0]
+        / axes.figure.dpi
+    )
     chosen = [0]
     for i, place in enumerate(points):
         if place - points[chosen[-1]] >= _BARS:
@@ -226,15 +330,42 @@ def _strips(axes: Axes, measured: Repeated, low: float, high: float) -> None:
 
 def _strip(axes: Axes, lane: int, name: str, role: Role, values: np.ndarray) -> None:
     lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])
-    dots = {"linestyle": "", "marker": role.marker, "markersize": _DOT, "color": role.color, "alpha": 0.45, "markeredgewidth": 0}
-    axes.plot(values, lane + 0.34 * _scatter(to_ratio(values)), label=name, gid=f"dots {name}", **dots)
-    axes.plot([lower, upper], [lane, lane], color=role.color, linewidth=1.3, solid_capstyle="butt", zorder=4, gid=f"band {name}")
-    axes.plot([middle] * 2, [lane - 0.36, lane + 0.36], color=BLACK, linewidth=1.3, solid_capstyle="butt", zorder=5, gid=f"median {name}")
+    dots = {
+        "linestyle": "",
+        "marker": role.marker,
+        "markersize": _DOT,
+        "color": role.color,
+        "alpha": 0.45,
+        "markeredgewidth": 0,
+    }
+    axes.plot(
+        values, lane + 0.34 * _scatter(to_ratio(values)), label=name, gid=f"dots {name}", **dots
+    )
+    axes.plot(
+        [lower, upper],
+        [lane, lane],
+        color=role.color,
+        linewidth=1.3,
+        solid_capstyle="butt",
+        zorder=4,
+        gid=f"band {name}",
+    )
+    axes.plot(
+        [middle] * 2,
+        [lane - 0.36, lane + 0.36],
+        color=BLACK,
+        linewidth=1.3,
+        solid_capstyle="butt",
+        zorder=5,
+        gid=f"median {name}",
+    )
     _beside(axes, signed(float(middle), digits=3), 1, lane, role.color)
 
 
 def _scatter(places: np.ndarray, bins: int = 40) -> np.ndarray:
-    """Float[n] in [-1, 1]: how far to either side of its lane each dot goes, so that those of about one place are spread evenly."""
+    """Float[n] in [-1, 1]: how far to either side of its lane each dot goes, so that those of about
+    one place are spread evenly.
+    """
     low, high = places.min(), places.max()
     bin_of = np.floor((places - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
     most = max(np.bincount(bin_of).max(), 6)
@@ -253,13 +384,25 @@ def _name_lanes(axes: Axes, names: Sequence[str], colors: Sequence[str]) -> None
 def _beside(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
     """Small text left (0) or right (1) of a lane."""
     axes.annotate(
-        text, (end, lane), (6 * end - 4, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-        ha="left" if end else "right", va="center", fontsize=NOTE_SIZE if end else LABEL_SIZE, color=color, annotation_clip=False,
-    )  # fmt: skip
+        text,
+        (end, lane),
+        (6 * end - 4, 0),
+        xycoords=axes.get_yaxis_transform(),
+        textcoords="offset points",
+        ha="left" if end else "right",
+        va="center",
+        fontsize=NOTE_SIZE if end else LABEL_SIZE,
+        color=color,
+        annotation_clip=False,
+    )
 
 
-def _name_lines(axes: Axes, names: Sequence[str], ends: Sequence[float], colors: Sequence[str]) -> None:
-    """As :func:`label_ends`, which needs a linear axis: by a twin that has the places of these lines."""
+def _name_lines(
+    axes: Axes, names: Sequence[str], ends: Sequence[float], colors: Sequence[str]
+) -> None:
+    """As :func:`label_ends`, which needs a linear axis: by a twin that has the places of these
+    lines.
+    """
     low, high = to_ratio(np.array(axes.get_ylim()))
     twin = axes.twinx()
     twin.set(ylim=(low, high), yticks=[])
@@ -268,20 +411,32 @@ def _name_lines(axes: Axes, names: Sequence[str], ends: Sequence[float], colors:
 
 
 def _counts(measured: Repeated) -> str:
-    """How many data sets there are, at both ends of the parameter if that differs; a range where methods differ."""
+    """How many data sets there are, at both ends of the parameter if that differs; a range where
+    methods differ.
+    """
     each = [(~np.isnan(values)).sum(axis=0) for values in list(measured.curves.values())[1:]]
     first, last = (sorted({int(counts[end]) for counts in each}) for end in (0, -1))
-    at_first, at_last = ("–".join(map(str, dict.fromkeys((found[0], found[-1])))) for found in (first, last))
+    at_first, at_last = (
+        "–".join(map(str, dict.fromkeys((found[0], found[-1])))) for found in (first, last)
+    )
     sets = "set" if at_first == "1" else "sets"
     return f"{at_first} {sets}" if at_first == at_last else f"{at_first} {sets} → {at_last}"
 
 
 def _limits(panels: Panels, quantity: str) -> tuple[float, float]:
-    """Lowest and highest number that is drawn of a quantity in any group: of all dots, or of the ends of bars."""
+    """Lowest and highest number that is drawn of a quantity in any group: of all dots, or of the
+    ends of bars.
+    """
     found = [0.0]
-    for measured in (quantities[quantity] for quantities in panels.values() if quantity in quantities):
+    for measured in (
+        quantities[quantity] for quantities in panels.values() if quantity in quantities
+    ):
         for values in list(measured.curves.values())[1:]:
-            found += np.nanquantile(values, [0, 1] if len(measured.x) == 1 else [0.25, 0.75], axis=0).ravel().tolist()
+            found += (
+                np.nanquantile(values, [0, 1] if len(measured.x) == 1 else [0.25, 0.75], axis=0)
+                .ravel()
+                .tolist()
+            )
     return min(found), max(found)
 
 
@@ -291,12 +446,21 @@ def _height(quantities: Quantities) -> float:
 
 
 def _places(strips: Sequence[bool], side: float) -> tuple[list[float], float]:
-    """Left edges of the panels of a row in inches, and their width; ``side`` is what the longest name takes."""
+    """Left edges of the panels of a row in inches, and their width; ``side`` is what the longest
+    name takes.
+    """
     first = strips.index(True) if True in strips else None
-    before = [side + 0.1 if i == first else _GAP if strip else _TICKS_IMPROVEMENT + 0.12 * (i == 0) for i, strip in enumerate(strips)]
-    after = [_NUMBER if strip else 0.0 for strip in strips[:-1]] + [_NUMBER if strips[-1] else side + 0.12]
+    before = [
+        side + 0.1 if i == first else _GAP if strip else _TICKS_IMPROVEMENT + 0.12 * (i == 0)
+        for i, strip in enumerate(strips)
+    ]
+    after = [_NUMBER if strip else 0.0 for strip in strips[:-1]] + [
+        _NUMBER if strips[-1] else side + 0.12
+    ]
     width = (FULL_WIDTH - 2 * _EDGE - sum(before) - sum(after)) / len(strips)
-    return [_EDGE + sum(before[: i + 1]) + sum(after[:i]) + i * width for i in range(len(strips))], width
+    return [
+        _EDGE + sum(before[: i + 1]) + sum(after[:i]) + i * width for i in range(len(strips))
+    ], width
 
 
 def _check(panels: Panels) -> None:
@@ -306,5 +470,8 @@ def _check(panels: Panels) -> None:
         names = list(next(iter(quantities.values())).curves)
         for quantity, measured in quantities.items():
             if list(measured.curves) != names or len(names) < 2:
-                raise ValueError(f"every quantity of {group!r} needs the parent and the same methods, {names}, got {list(measured.curves)}")
+                raise ValueError(
+                    f"every quantity of {group!r} needs the parent and the same methods, {names},"
+                    f" got {list(measured.curves)}"
+                )
             check_repeated(f"{quantity!r} of {group!r}", measured, at_least=1)

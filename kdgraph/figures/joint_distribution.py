@@ -1,4 +1,5 @@
-"""True against predicted class: how many rows, the shares of each true class, the shares of each predicted one.
+"""True against predicted class: how many rows, the shares of each true class, the shares of each
+predicted one.
 
 True against predicted classes, of one run.
 """
@@ -15,11 +16,27 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from kdgraph.figures.run_figures import Drawing, run_figure
-from kdgraph.figures.style import BLUE, FULL_WIDTH, GREY, NOTE_SIZE, add_axes, fitted, new_figure, styled, text_size
+from kdgraph.figures.style import (
+    BLUE,
+    FULL_WIDTH,
+    GREY,
+    NOTE_SIZE,
+    add_axes,
+    fitted,
+    new_figure,
+    styled,
+    text_size,
+)
 
 AT_MOST = 12
 """Classes whose numbers can still be read in half of a page's width."""
-_EDGE, _FOOT, _TITLE, _AXIS, _PAD = 0.05, 0.2, 0.19, 0.15, 0.1  # inches: at the sides, the note, a title, what an axis is, around names
+_EDGE, _FOOT, _TITLE, _AXIS, _PAD = (
+    0.05,
+    0.2,
+    0.19,
+    0.15,
+    0.1,
+)  # inches: at the sides, the note, a title, what an axis is, around names
 _NAME, _SIZE = 0.8, 6.0  # inches that a class's name may take, points
 _CELL, _ROW = 0.42, 0.17  # inches: the widest cell, and how high it is
 _NOBODY = "#dddddd"
@@ -32,15 +49,18 @@ def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
 
     Parameters
     ----------
-    counts : Int[K, K], rows of each true class (first axis) that are predicted as each class (second axis).
+    counts : Int[K, K], rows of each true class (first axis) that are predicted as each class
+    (second axis).
     classes : their K names.
 
     Returns
     -------
     Figure
-        Two columns wide: the counts; each row by its sum, the probability of a prediction given the truth; each column by its sum, the
-        probability of a truth given the prediction, whose diagonal is the precision of each class (Conf1). Of more than :data:`AT_MOST`
-        classes those with most rows, true and predicted together, are drawn; their shares are still of all rows, and a note says so.
+        Two columns wide: the counts; each row by its sum, the probability of a prediction given the
+        truth; each column by its sum, the probability of a truth given the prediction, whose
+        diagonal is the precision of each class (Conf1). Of more than :data:`AT_MOST` classes those
+        with most rows, true and predicted together, are drawn; their shares are still of all rows,
+        and a note says so.
 
     Raises
     ------
@@ -49,8 +69,9 @@ def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
 
     Notes
     -----
-    Salamon et al., Figure 1 and Eq. 1. Shares are in hundredths; one that rounds to 0, and a count of 0, is left empty. A class that no row
-    has, or that none is predicted as, is grey. Colours are of shares, and those of counts logarithmic.
+    Salamon et al., Figure 1 and Eq. 1. Shares are in hundredths; one that rounds to 0, and a count
+    of 0, is left empty. A class that no row has, or that none is predicted as, is grey. Colours are
+    of shares, and those of counts logarithmic.
     """
     counts = _checked(counts, classes)
     often = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[:AT_MOST]
@@ -63,16 +84,32 @@ def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
         sheet = _Sheet.of([str(classes[k]) for k in kept])
         for place in range(3):
             _draw(sheet, place, shades[place], words[place])
-        most = f"the {len(kept)} of {len(counts)} classes with most rows, shares of all rows; " if len(kept) < len(counts) else ""
-        note = f"{most}empty: 0 rows, or a share below .005; grey: no rows; last diagonal: precision (Conf1)"
-        sheet.figure.text(0.5, 0.05 / sheet.figure.get_figheight(), note, fontsize=NOTE_SIZE, color=GREY, ha="center", va="bottom")
+        most = (
+            f"the {len(kept)} of {len(counts)} classes with most rows, shares of all rows; "
+            if len(kept) < len(counts)
+            else ""
+        )
+        note = (
+            f"{most}empty: 0 rows, or a share below .005; grey: no rows; last diagonal: precision"
+            " (Conf1)"
+        )
+        sheet.figure.text(
+            0.5,
+            0.05 / sheet.figure.get_figheight(),
+            note,
+            fontsize=NOTE_SIZE,
+            color=GREY,
+            ha="center",
+            va="bottom",
+        )
     return sheet.figure
 
 
 @dataclass(frozen=True)
 class _Sheet:
-    """The figure, the classes' names as they fit, where the three panels are (left, bottom, width and height in inches), the room of the
-    names beside and above them, and whether names above stand upright.
+    """The figure, the classes' names as they fit, where the three panels are (left, bottom, width
+    and height in inches), the room of the names beside and above them, and whether names above
+    stand upright.
     """
 
     figure: Figure
@@ -97,20 +134,48 @@ class _Sheet:
         above = over + _AXIS + _TITLE
         if columns == 3:
             boxes = [(_EDGE + i * room + left, _FOOT, width, height) for i in range(3)]
-            return cls(new_figure(FULL_WIDTH, _FOOT + height + above), names, boxes, (beside, over), upright)
+            return cls(
+                new_figure(FULL_WIDTH, _FOOT + height + above),
+                names,
+                boxes,
+                (beside, over),
+                upright,
+            )
         boxes = [((FULL_WIDTH - left - whole) / 2 + left, _FOOT + height + above, whole, height)]
         boxes += [(_EDGE + i * room + left, _FOOT, width, height) for i in range(2)]
-        return cls(new_figure(FULL_WIDTH, _FOOT + 2 * (height + above)), names, boxes, (beside, over), upright)
+        return cls(
+            new_figure(FULL_WIDTH, _FOOT + 2 * (height + above)),
+            names,
+            boxes,
+            (beside, over),
+            upright,
+        )
 
 
 def _draw(sheet: _Sheet, place: int, shade: np.ndarray, words: np.ndarray) -> None:
     n, (left, bottom, width, height) = len(sheet.names), sheet.boxes[place]
     axes = add_axes(sheet.figure, left, bottom, width, height, label=_TITLES[place])
     shades = _SHADES.with_extremes(bad=_NOBODY)
-    axes.imshow(np.ma.masked_invalid(shade), cmap=shades, vmin=0, vmax=1, aspect="auto", origin="upper", gid="shades")
+    axes.imshow(
+        np.ma.masked_invalid(shade),
+        cmap=shades,
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        origin="upper",
+        gid="shades",
+    )
     for i, j in np.ndindex(n, n):
         if words[i, j]:
-            axes.text(j, i, str(words[i, j]), ha="center", va="center", fontsize=_SIZE, color="white" if shade[i, j] > 0.6 else "black")
+            axes.text(
+                j,
+                i,
+                str(words[i, j]),
+                ha="center",
+                va="center",
+                fontsize=_SIZE,
+                color="white" if shade[i, j] > 0.6 else "black",
+            )
     axes.tick_params(length=0, pad=2, labelsize=_SIZE, labeltop=True, labelbottom=False)
     axes.set_xticks(range(n), sheet.names, rotation=90 if sheet.upright else 0)
     axes.set_yticks(range(n), sheet.names)
@@ -124,10 +189,19 @@ def _name(sheet: _Sheet, place: int, axes: Axes) -> None:
     figure_width, figure_height = sheet.figure.get_size_inches()
     beside, over = sheet.room
     middle, top = (left + width / 2) / figure_width, bottom + height + over
-    axes.figure.text(middle, top / figure_height, "predicted", fontsize=NOTE_SIZE, ha="center", va="bottom")
+    axes.figure.text(
+        middle, top / figure_height, "predicted", fontsize=NOTE_SIZE, ha="center", va="bottom"
+    )
     where = ((left - beside) / figure_width, (bottom + height / 2) / figure_height)
     axes.figure.text(*where, "true", fontsize=NOTE_SIZE, rotation=90, ha="right", va="center")
-    axes.figure.text(middle, (top + _AXIS) / figure_height, _TITLES[place], fontsize=7.5, ha="center", va="bottom")
+    axes.figure.text(
+        middle,
+        (top + _AXIS) / figure_height,
+        _TITLES[place],
+        fontsize=7.5,
+        ha="center",
+        va="bottom",
+    )
 
 
 def _shares(counts: np.ndarray, axis: int) -> np.ndarray:
@@ -139,24 +213,43 @@ def _shares(counts: np.ndarray, axis: int) -> np.ndarray:
 def _hundredths(share: np.ndarray) -> np.ndarray:
     """Write .07 and 1; empty for what rounds to 0, and where there is no share."""
     rounded = np.floor(100 * np.nan_to_num(share) + 0.5).astype(int)
-    return np.array([["" if cell == 0 else f"{cell / 100:.2f}".lstrip("0").replace("1.00", "1") for cell in row] for row in rounded])
+    return np.array(
+        [
+            [
+                "" if cell == 0 else f"{cell / 100:.2f}".lstrip("0").replace("1.00", "1")
+                for cell in row
+            ]
+            for row in rounded
+        ]
+    )
 
 
 def _checked(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
     counts = np.asarray(counts)
-    if counts.shape != (len(classes), len(classes)) or counts.dtype.kind not in "iub" or (counts < 0).any() or not counts.any():
+    if (
+        counts.shape != (len(classes), len(classes))
+        or counts.dtype.kind not in "iub"
+        or (counts < 0).any()
+        or not counts.any()
+    ):
         raise ValueError(
-            f"counts must be whole numbers of rows, one for each two of {len(classes)} classes, got {counts.dtype} of shape {counts.shape}"
+            f"counts must be whole numbers of rows, one for each two of {len(classes)} classes, got"
+            f" {counts.dtype} of shape {counts.shape}"
         )
     return counts.astype(np.int64)
 
 
 @run_figure("joint_distribution")
 def joint_distribution_of_run(run: Drawing) -> Any:
-    """True against predicted class on test rows: how many rows, and the shares of each true and of each predicted class."""
+    """True against predicted class on test rows: how many rows, and the shares of each true and of
+    each predicted class.
+    """
     tops = run.top(run.test)
     if tops is None:
         return None
     n = len(run.splits.train.classes)
     cell = np.asarray(run.test.y) * n + tops[run.names[1]].predicted
-    return joint_distribution(np.bincount(cell, minlength=n * n).reshape(n, n), [str(label) for label in run.splits.train.classes])
+    return joint_distribution(
+        np.bincount(cell, minlength=n * n).reshape(n, n),
+        [str(label) for label in run.splits.train.classes],
+    )

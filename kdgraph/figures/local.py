@@ -1,6 +1,8 @@
-"""Local calibration over the plane of two features: where a model is too sure, where not sure enough.
+"""Local calibration over the plane of two features: where a model is too sure, where not sure
+enough.
 
-Local calibration inside one bin of confidence: errors that cancel in the bin's average, where they lie and how large they are.
+Local calibration inside one bin of confidence: errors that cancel in the bin's average, where they
+lie and how large they are.
 
 Local calibration error over the plane and inside single bins, of one run.
 """
@@ -47,15 +49,30 @@ if TYPE_CHECKING:
 
 
 FEW = 5.0
-"""Effective rows below which a local error is mostly that of single rows; such a point is drawn small."""
+"""Effective rows below which a local error is mostly that of single rows; such a point is drawn
+small.
+"""
 
-_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = 0.46, 0.16, 0.86, 0.36, 0.36  # inches around and between the maps
+_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = (
+    0.46,
+    0.16,
+    0.86,
+    0.36,
+    0.36,
+)  # inches around and between the maps
 _PANEL, _TITLE_SIZE = 2.5, 8.0  # inches, points
 _ROOM = 0.04  # of the width, around the outermost rows
-_DOT, _FEW_DOT, _MANY = 6.0, 2.0, 2000  # points², and how many rows have dots of that size; more have smaller ones
+_DOT, _FEW_DOT, _MANY = (
+    6.0,
+    2.0,
+    2000,
+)  # points², and how many rows have dots of that size; more have smaller ones
 _EDGE = "#404040"  # without an outline yellow is as light as the shade, and gone in greyscale
 Extend = Literal["neither", "both"]
-_SHOWN, _TIP = 0.98, 0.03  # quantile of the errors that the scale reaches; length of the arrow beyond, of the bar
+_SHOWN, _TIP = (
+    0.98,
+    0.03,
+)  # quantile of the errors that the scale reaches; length of the arrow beyond, of the bar
 
 
 def lce_landscape(
@@ -67,16 +84,20 @@ def lce_landscape(
     bandwidth: float,
     axis_names: tuple[str, str] = ("x₁", "x₂"),
 ) -> Figure:
-    """Signed local calibration error of each row where it lies, one panel for each model, on one colour scale.
+    """Signed local calibration error of each row where it lies, one panel for each model, on one
+    colour scale.
 
-    Blue is not sure enough, yellow too sure, grey right. The scale is symmetric and reaches the 98th percentile of all errors, so that
-    few rows do not take the colour from the rest; the colour bar then ends in arrows. The largest errors lie on top.
+    Blue is not sure enough, yellow too sure, grey right. The scale is symmetric and reaches the
+    98th percentile of all errors, so that few rows do not take the colour from the rest; the colour
+    bar then ends in arrows. The largest errors lie on top.
 
     Parameters
     ----------
     points : Float[n, 2].
-    slce : name → Float[n] in [-1, 1]; the first is the parent, the others are methods. A row that has none (NaN) is not drawn.
-    n_eff : name → Float[n], effective number of rows behind each error; below :data:`FEW` the point is small.
+    slce : name → Float[n] in [-1, 1]; the first is the parent, the others are methods. A row that
+    has none (NaN) is not drawn.
+    n_eff : name → Float[n], effective number of rows behind each error; below :data:`FEW` the point
+    is small.
     id_box : where the training data are; shaded. None shades nothing.
     bandwidth : of the neighbourhoods, noted above the panels.
     axis_names : names of the two features.
@@ -93,11 +114,15 @@ def lce_landscape(
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which shows one bin of confidence and no signs.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which shows one
+    bin of confidence and no signs.
     """
     _check(points, slce, n_eff)
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(slce) - 1) * _GAP) / len(slce))
-    width, height = _LEFT + len(slce) * panel + (len(slce) - 1) * _GAP + _RIGHT, _BOTTOM + panel + _TOP
+    width, height = (
+        _LEFT + len(slce) * panel + (len(slce) - 1) * _GAP + _RIGHT,
+        _BOTTOM + panel + _TOP,
+    )
     with styled():
         figure = new_figure(width, height)
         scale, extend = error_scale(np.concatenate(list(slce.values())))
@@ -108,41 +133,81 @@ def lce_landscape(
             axes.set_title(fitted(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
             if i == 0:
                 note = f"bandwidth {bandwidth:g}; small: fewer than {FEW:g} effective rows"
-                note_above(axes, fitted(figure, note, NOTE_SIZE, width - _LEFT), axes.get_xlim()[0], "left", 17)
+                note_above(
+                    axes,
+                    fitted(figure, note, NOTE_SIZE, width - _LEFT),
+                    axes.get_xlim()[0],
+                    "left",
+                    17,
+                )
         error_bar(add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend)
     return figure
 
 
 def error_scale(errors: np.ndarray) -> tuple[Normalize, Extend]:
-    """Symmetric around 0, to a multiple of 0.05 that 98 % of Float[n] are within, and whether errors lie beyond."""
+    """Symmetric around 0, to a multiple of 0.05 that 98 % of Float[n] are within, and whether
+    errors lie beyond.
+    """
     sizes = np.abs(errors[np.isfinite(errors)])
-    limit = max(float(np.ceil(20 * np.quantile(sizes, _SHOWN) - 1e-9)), 1.0) / 20 if len(sizes) else 1.0
+    limit = (
+        max(float(np.ceil(20 * np.quantile(sizes, _SHOWN) - 1e-9)), 1.0) / 20 if len(sizes) else 1.0
+    )
     return Normalize(-limit, limit), "both" if (sizes > limit).any() else "neither"
 
 
-def draw_rows(axes: Axes, points: np.ndarray, errors: np.ndarray, n_eff: np.ndarray, scale: Normalize) -> None:
-    """Dots at Float[n, 2] with errors and effective rows, Float[n] each: one image in SVG too, where ten thousand paths are megabytes."""
+def draw_rows(
+    axes: Axes, points: np.ndarray, errors: np.ndarray, n_eff: np.ndarray, scale: Normalize
+) -> None:
+    """Dots at Float[n, 2] with errors and effective rows, Float[n] each: one image in SVG too,
+    where ten thousand paths are megabytes.
+    """
     order = np.argsort(np.abs(errors), kind="stable")  # NaN last
     order = order[: np.isfinite(errors).sum()]
     share = min(1.0, _MANY / len(points))
     size = share * np.where(n_eff[order] < FEW, _FEW_DOT, _DOT)
-    look = {"cmap": posterior_colormap(), "norm": scale, "edgecolors": _EDGE, "linewidths": 0.25 * share, "rasterized": True, "gid": "rows"}
+    look = {
+        "cmap": posterior_colormap(),
+        "norm": scale,
+        "edgecolors": _EDGE,
+        "linewidths": 0.25 * share,
+        "rasterized": True,
+        "gid": "rows",
+    }
     axes.scatter(*points[order].T, s=size, c=errors[order], zorder=2, **look)
 
 
-def dress_map(axes: Axes, points: np.ndarray, id_box: Box | None, axis_names: tuple[str, str], *, first: bool) -> None:
-    """Limits around Float[n, 2] and the box, which is shaded; names of the features, that of the second only where ``first``."""
+def dress_map(
+    axes: Axes, points: np.ndarray, id_box: Box | None, axis_names: tuple[str, str], *, first: bool
+) -> None:
+    """Limits around Float[n, 2] and the box, which is shaded; names of the features, that of the
+    second only where ``first``.
+    """
     x0, x1, y0, y1 = id_box or (np.inf, -np.inf, np.inf, -np.inf)
     low, high = np.minimum(points.min(axis=0), (x0, y0)), np.maximum(points.max(axis=0), (x1, y1))
     room = _ROOM * (high - low) + 1e-9
-    axes.set(xlim=(low[0] - room[0], high[0] + room[0]), ylim=(low[1] - room[1], high[1] + room[1]), xlabel=axis_names[0])
+    axes.set(
+        xlim=(low[0] - room[0], high[0] + room[0]),
+        ylim=(low[1] - room[1], high[1] + room[1]),
+        xlabel=axis_names[0],
+    )
     axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
     if id_box is not None:
-        axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, facecolor=ID_SHADE, linewidth=0, zorder=0, gid="id_box"))
+        axes.add_patch(
+            Rectangle(
+                (x0, y0), x1 - x0, y1 - y0, facecolor=ID_SHADE, linewidth=0, zorder=0, gid="id_box"
+            )
+        )
     if first:
         axes.set_ylabel(axis_names[1])
         if id_box is not None:
-            axes.annotate("ID", (x0, y1), (2.5, -2.5), textcoords="offset points", va="top", fontsize=NOTE_SIZE)
+            axes.annotate(
+                "ID",
+                (x0, y1),
+                (2.5, -2.5),
+                textcoords="offset points",
+                va="top",
+                fontsize=NOTE_SIZE,
+            )
     else:
         axes.tick_params(labelleft=False)
 
@@ -154,21 +219,39 @@ def error_bar(axes: Axes, scale: Normalize, extend: Extend) -> None:
     axes.locator_params(axis="y", nbins=5)
     axes.set_ylabel("local calibration error", fontsize=NOTE_SIZE)
     tip = _TIP if extend == "both" else 0.0
-    for text, y, points, va in (("too sure", 1 + tip, 3, "bottom"), ("not sure\nenough", -tip, -3, "top")):
-        place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": va}
+    for text, y, points, va in (
+        ("too sure", 1 + tip, 3, "bottom"),
+        ("not sure\nenough", -tip, -3, "top"),
+    ):
+        place: dict[str, Any] = {
+            "xycoords": "axes fraction",
+            "textcoords": "offset points",
+            "va": va,
+        }
         axes.annotate(text, (0, y), (0, points), **place, fontsize=NOTE_SIZE)
 
 
-def _check(points: np.ndarray, slce: Mapping[str, np.ndarray], n_eff: Mapping[str, np.ndarray]) -> None:
+def _check(
+    points: np.ndarray, slce: Mapping[str, np.ndarray], n_eff: Mapping[str, np.ndarray]
+) -> None:
     if np.ndim(points) != 2 or np.shape(points)[1] != 2 or not len(points):
         raise ValueError(f"lce_landscape needs points Float[n, 2], got shape {np.shape(points)}")
     if not slce or set(slce) != set(n_eff):
-        raise ValueError(f"lce_landscape needs errors and effective rows for the same names, got {list(slce)} and {list(n_eff)}")
+        raise ValueError(
+            f"lce_landscape needs errors and effective rows for the same names, got {list(slce)}"
+            f" and {list(n_eff)}"
+        )
     for name, errors in slce.items():
         if np.shape(errors) != (len(points),) or np.shape(n_eff[name]) != (len(points),):
-            raise ValueError(f"the errors of {name!r} must be one number for each of {len(points)} points, got shape {np.shape(errors)}")
+            raise ValueError(
+                f"the errors of {name!r} must be one number for each of {len(points)} points, got"
+                f" shape {np.shape(errors)}"
+            )
         if (np.abs(errors) > 1 + 1e-6).any():  # NaN passes: a row without neighbours
-            raise ValueError(f"the errors of {name!r} must lie in [-1, 1], got {np.nanmin(errors):g} to {np.nanmax(errors):g}")
+            raise ValueError(
+                f"the errors of {name!r} must lie in [-1, 1], got {np.nanmin(errors):g} to"
+                f" {np.nanmax(errors):g}"
+            )
 
 
 _LEFT_LOCAL_BINS, _MAP, _BAR, _BAR_ROOM, _RIGHT_LOCAL_BINS = (
@@ -178,12 +261,30 @@ _LEFT_LOCAL_BINS, _MAP, _BAR, _BAR_ROOM, _RIGHT_LOCAL_BINS = (
     1.3,
     0.16,
 )  # inches: the map, its colour bar, from the map to the other panel
-_CAPTION, _BOTTOM_LOCAL_BINS, _NOTE, _HEIGHT = 0.34, 0.38, 0.18, 2.0  # inches: above each row, below its panels, above the first, a panel
+_CAPTION, _BOTTOM_LOCAL_BINS, _NOTE, _HEIGHT = (
+    0.34,
+    0.38,
+    0.18,
+    2.0,
+)  # inches: above each row, below its panels, above the first, a panel
 _CAPTION_SIZE = 7.5  # points
-_SHOWN_LOCAL_BINS, _SHORTEST = 0.99, 0.01  # of a bin's rows have an error that the axis reaches, which goes this far at least
+_SHOWN_LOCAL_BINS, _SHORTEST = (
+    0.99,
+    0.01,
+)  # of a bin's rows have an error that the axis reaches, which goes this far at least
 _ROWS: dict[str, Any] = {"color": BLUE, "linewidth": 1.4, "label": "LCE of rows"}
-_MEAN: dict[str, Any] = {"color": BLACK, "linewidth": 1.0, "linestyle": (0, (1, 1.2)), "label": "mean LCE"}
-_WHOLE: dict[str, Any] = {"color": GREY, "linewidth": 1.2, "linestyle": (0, (3.2, 1.6)), "label": "average error"}
+_MEAN: dict[str, Any] = {
+    "color": BLACK,
+    "linewidth": 1.0,
+    "linestyle": (0, (1, 1.2)),
+    "label": "mean LCE",
+}
+_WHOLE: dict[str, Any] = {
+    "color": GREY,
+    "linewidth": 1.2,
+    "linestyle": (0, (3.2, 1.6)),
+    "label": "average error",
+}
 
 
 @dataclass(frozen=True)
@@ -196,7 +297,8 @@ class BinOfRows:
     lower, upper : its edges; it holds confidences above the one, up to the other.
     points : Float[n, 2], where the rows lie.
     slce : Float[n] in [-1, 1], their signed local calibration errors; NaN where a row has none.
-    n_eff : Float[n], effective number of rows behind each; below :data:`~kdgraph.figures.local.FEW` the dot is small.
+    n_eff : Float[n], effective number of rows behind each; below :data:`~kdgraph.figures.local.FEW`
+    the dot is small.
     error : mean confidence minus the share that was right, of the whole bin.
     """
 
@@ -209,11 +311,15 @@ class BinOfRows:
     error: float
 
 
-def lce_of_bins(bins: Sequence[BinOfRows], *, bandwidth: float, axis_names: tuple[str, str] = ("x₁", "x₂")) -> Figure:
-    """Signed local calibration error of a bin's rows where they lie, and beside it how many rows have an error of at most so much.
+def lce_of_bins(
+    bins: Sequence[BinOfRows], *, bandwidth: float, axis_names: tuple[str, str] = ("x₁", "x₂")
+) -> Figure:
+    """Signed local calibration error of a bin's rows where they lie, and beside it how many rows
+    have an error of at most so much.
 
-    A calibrated bin whose curve lies to the right of its own error is right on average alone: where it is too sure and where it is not sure
-    enough cancel. Blue is not sure enough, yellow too sure; all bins have the same scales.
+    A calibrated bin whose curve lies to the right of its own error is right on average alone: where
+    it is too sure and where it is not sure enough cancel. Blue is not sure enough, yellow too sure;
+    all bins have the same scales.
 
     Parameters
     ----------
@@ -224,7 +330,8 @@ def lce_of_bins(bins: Sequence[BinOfRows], *, bandwidth: float, axis_names: tupl
     Returns
     -------
     Figure
-        As wide as the page. Each row says its bin, how many rows are in it, its own error and the mean LCE.
+        As wide as the page. Each row says its bin, how many rows are in it, its own error and the
+        mean LCE.
 
     Raises
     ------
@@ -233,22 +340,36 @@ def lce_of_bins(bins: Sequence[BinOfRows], *, bandwidth: float, axis_names: tupl
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which has no signs.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which has no
+    signs.
     """
     _check_local_bins(bins)
     with styled():
         row = _CAPTION + _HEIGHT + _BOTTOM_LOCAL_BINS
         figure = new_figure(FULL_WIDTH, _NOTE + len(bins) * row)
         scale, extend = error_scale(np.concatenate([one.slce for one in bins]))
-        highest = max(max(np.nanquantile(np.abs(one.slce), _SHOWN_LOCAL_BINS), 1.2 * abs(one.error)) for one in bins)
+        highest = max(
+            max(np.nanquantile(np.abs(one.slce), _SHOWN_LOCAL_BINS), 1.2 * abs(one.error))
+            for one in bins
+        )
         cdf = FULL_WIDTH - _LEFT_LOCAL_BINS - _MAP - _BAR_ROOM - _RIGHT_LOCAL_BINS
         for place, one in enumerate(bins):
             bottom = (len(bins) - 1 - place) * row + _BOTTOM_LOCAL_BINS
             axes = add_axes(figure, _LEFT_LOCAL_BINS, bottom, _MAP, _HEIGHT)
             draw_rows(axes, one.points, one.slce, one.n_eff, scale)
-            dress_map(axes, np.concatenate([other.points for other in bins]), None, axis_names, first=True)
-            error_bar(add_axes(figure, _LEFT_LOCAL_BINS + _MAP + 0.1, bottom, _BAR, _HEIGHT), scale, extend)
-            _curve(add_axes(figure, FULL_WIDTH - _RIGHT_LOCAL_BINS - cdf, bottom, cdf, _HEIGHT), one, max(1.04 * highest, _SHORTEST))
+            dress_map(
+                axes, np.concatenate([other.points for other in bins]), None, axis_names, first=True
+            )
+            error_bar(
+                add_axes(figure, _LEFT_LOCAL_BINS + _MAP + 0.1, bottom, _BAR, _HEIGHT),
+                scale,
+                extend,
+            )
+            _curve(
+                add_axes(figure, FULL_WIDTH - _RIGHT_LOCAL_BINS - cdf, bottom, cdf, _HEIGHT),
+                one,
+                max(1.04 * highest, _SHORTEST),
+            )
             caption = fitted(figure, _caption(one), _CAPTION_SIZE, FULL_WIDTH - _LEFT_LOCAL_BINS)
             y = (bottom + _HEIGHT + _CAPTION - 0.02) / figure.get_figheight()
             figure.text(_LEFT_LOCAL_BINS / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
@@ -260,9 +381,16 @@ def lce_of_bins(bins: Sequence[BinOfRows], *, bandwidth: float, axis_names: tupl
 
 
 def _key(figure: Figure) -> None:
-    """Once for all, above the curves: in their panels there is no place that no curve or line ever takes."""
+    """Once for all, above the curves: in their panels there is no place that no curve or line ever
+    takes.
+    """
     handles = [Line2D([], [], **look) for look in (_ROWS, _MEAN, _WHOLE)]
-    spaces: dict[str, Any] = {"columnspacing": 1.2, "handlelength": 1.9, "borderaxespad": 0.2, "fontsize": NOTE_SIZE}
+    spaces: dict[str, Any] = {
+        "columnspacing": 1.2,
+        "handlelength": 1.9,
+        "borderaxespad": 0.2,
+        "fontsize": NOTE_SIZE,
+    }
     figure.legend(handles=handles, ncols=3, loc="upper right", **spaces)
 
 
@@ -270,7 +398,10 @@ def _caption(one: BinOfRows) -> str:
     mean = np.nanmean(np.abs(one.slce))
     where = f"confidence in ({one.lower:.3g}, {one.upper:.3g}]"
     sign = "+" if one.error >= 0 else "−"
-    return f"{one.title}: {where}, {len(one.slce):,} rows; their average error {sign}{abs(one.error):.4f}, mean LCE {mean:.4f}"
+    return (
+        f"{one.title}: {where}, {len(one.slce):,} rows; their average error"
+        f" {sign}{abs(one.error):.4f}, mean LCE {mean:.4f}"
+    )
 
 
 def _curve(axes: Axes, one: BinOfRows, highest: float) -> None:
@@ -289,15 +420,22 @@ def _check_local_bins(bins: Sequence[BinOfRows]) -> None:
         raise ValueError("lce_of_bins needs a bin")
     for one in bins:
         n = len(one.slce)
-        if np.shape(one.points) != (n, 2) or np.shape(one.n_eff) != (n,) or not n or np.isnan(one.slce).all():
+        if (
+            np.shape(one.points) != (n, 2)
+            or np.shape(one.n_eff) != (n,)
+            or not n
+            or np.isnan(one.slce).all()
+        ):
             raise ValueError(
-                f"{one.title!r} needs points Float[n, 2], an error and effective rows for each, got {np.shape(one.points)}, {n}"
+                f"{one.title!r} needs points Float[n, 2], an error and effective rows for each, got"
+                f" {np.shape(one.points)}, {n}"
             )
 
 
 @run_figure("lce_landscape")
 def lce_landscape_of_run(run: Drawing, table: str = "lce_map") -> Any:
-    """Local calibration error of every test row over the plane, where the table was measured: in a space of two dimensions.
+    """Local calibration error of every test row over the plane, where the table was measured: in a
+    space of two dimensions.
 
     ``table`` is its key in ``metrics``: another one may have measured in another space.
     """
@@ -307,12 +445,18 @@ def lce_landscape_of_run(run: Drawing, table: str = "lce_map") -> Any:
     first = maps[run.names[0]]
     points = np.column_stack([first["x1"], first["x2"]])
     return lce_landscape(
-        points, column_of(maps, "slce"), column_of(maps, "n_eff"), _id_box(run, points), bandwidth=float(first["bandwidth"][0])
+        points,
+        column_of(maps, "slce"),
+        column_of(maps, "n_eff"),
+        _id_box(run, points),
+        bandwidth=float(first["bandwidth"][0]),
     )
 
 
 def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
-    """Where the training rows are, if the points are the test rows' features and not their places in another space."""
+    """Where the training rows are, if the points are the test rows' features and not their places
+    in another space.
+    """
     if not np.array_equal(points, run.splits.test.X):
         return None
     X = run.splits.learning.X
@@ -321,11 +465,17 @@ def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
 
 @run_figure("lce_of_bins")
 def lce_of_bins_of_run(
-    run: Drawing, table: str = "lce_map", bins: Count = 15, min_count: Count = 25, of: Literal["parent", "calibrated"] = "parent"
+    run: Drawing,
+    table: str = "lce_map",
+    bins: Count = 15,
+    min_count: Count = 25,
+    of: Literal["parent", "calibrated"] = "parent",
 ) -> Any:
-    """The bins of confidence with the smallest and the largest error on average, among those of ``min_count`` rows.
+    """The bins of confidence with the smallest and the largest error on average, among those of
+    ``min_count`` rows.
 
-    ``table`` is as of :func:`lce_landscape`, and ``bins`` what it was measured with. None where no bin has the rows.
+    ``table`` is as of :func:`lce_landscape`, and ``bins`` what it was measured with. None where no
+    bin has the rows.
     """
     maps = by_name(run, table)
     if maps is None:
@@ -334,7 +484,10 @@ def lce_of_bins_of_run(
     found = reliability_bins(rows["confidence"], rows["correct"], bins=bins)
     index = bin_of(rows["confidence"], np.append(found.lower, found.upper[-1]))
     if (found.count[index] != rows["bin_count"]).any():
-        raise ConfigError(f"figures.draw.lce_of_bins.bins must be that of the table {table}, got {bins}: its rows are in other bins")
+        raise ConfigError(
+            f"figures.draw.lce_of_bins.bins must be that of the table {table}, got {bins}: its rows"
+            " are in other bins"
+        )
     error = found.confidence - found.accuracy
     large = np.flatnonzero(found.count >= min_count)
     if not len(large):

@@ -1,4 +1,5 @@
-"""Local calibration error against the bandwidth: from the error of single rows to that of a whole bin of confidence.
+"""Local calibration error against the bandwidth: from the error of single rows to that of a whole
+bin of confidence.
 
 Local calibration error against the bandwidth, of one run.
 """
@@ -37,13 +38,28 @@ from kdgraph.figures.style import (
     text_size,
 )
 
-_LEFT, _TOP, _BOTTOM, _GAP, _BETWEEN = 0.46, 0.2, 0.36, 0.12, 0.14  # inches around the panels, between rows and between columns
-_HEIGHT, _HIGHER, _TITLE, _NOTE = 0.95, 1.5, 0.18, 0.13  # inches: a panel of one run and of several, a column's title, a line of the note
+_LEFT, _TOP, _BOTTOM, _GAP, _BETWEEN = (
+    0.46,
+    0.2,
+    0.36,
+    0.12,
+    0.14,
+)  # inches around the panels, between rows and between columns
+_HEIGHT, _HIGHER, _TITLE, _NOTE = (
+    0.95,
+    1.5,
+    0.18,
+    0.13,
+)  # inches: a panel of one run and of several, a column's title, a line of the note
 _LONGEST_LABEL, _LABEL = 1.0, 0.34  # inches; how far left of the axes what they show is named
 _MARKER, _FEW_MARKER = 3.5, 1.6  # points
-_LABELLED = 4  # more curves than this are named in a key: their ends lie together, where MLCE is MCE
+_LABELLED = (
+    4  # more curves than this are named in a key: their ends lie together, where MLCE is MCE
+)
 Curves = Mapping[str, np.ndarray]
-"""Name → Float[b], or Float[s, b], a row for each run, NaN where one has none; the first is the parent, the others are methods."""
+"""Name → Float[b], or Float[s, b], a row for each run, NaN where one has none; the first is the
+parent, the others are methods.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,8 @@ class LceCurves:
     ----------
     bandwidths : Float[b], increasing, above 0.
     mlce, lce : the largest error of any row, and the mean over rows, in [0, 1].
-    mlce_n_eff, n_eff : effective number of rows behind each: of the one row, and the median over rows.
+    mlce_n_eff, n_eff : effective number of rows behind each: of the one row, and the median over
+        rows.
     """
 
     bandwidths: np.ndarray
@@ -64,33 +81,41 @@ class LceCurves:
     n_eff: Curves
 
 
-def lce_against_bandwidth(spaces: Mapping[str, LceCurves], *, band_of: str | None = None, log: bool = False) -> Figure:
-    """Largest and mean local calibration error of each model, and the effective number of rows behind the mean: a column for each space.
+def lce_against_bandwidth(
+    spaces: Mapping[str, LceCurves], *, band_of: str | None = None, log: bool = False
+) -> Figure:
+    """Largest and mean local calibration error of each model, and the effective number of rows
+    behind the mean: a column for each space.
 
-    Towards the left an error is that of single rows, towards the right MLCE becomes MCE and mean LCE becomes ECE.
+    Towards the left an error is that of single rows, towards the right MLCE becomes MCE and mean
+    LCE becomes ECE.
 
     Parameters
     ----------
-    spaces : title → its curves, all of the same names; the title of a single space is not drawn. Of several runs the line is the mean,
-        and the band one standard deviation to either side, cut at 0 and 1; rows are the median over runs. Where they are fewer than
+    spaces : title → its curves, all of the same names; the title of a single space is not drawn. Of
+        several runs the line is the mean, and the band one standard deviation to either side, cut
+        at 0 and 1; rows are the median over runs. Where they are fewer than
         :data:`~kdgraph.figures.local.FEW` the marker is small.
     band_of : what varies between runs, e.g. "60 seeds"; required where there are several.
-    log : errors are on logarithmic axes too, from 0.8 times the smallest mean: at large bandwidths many curves lie together near 0.
+    log : errors are on logarithmic axes too, from 0.8 times the smallest mean: at large bandwidths
+        many curves lie together near 0.
 
     Returns
     -------
     Figure
-        One column wide with one space, the page's width with more. Up to four curves are named at their ends, more, or all with ``log``,
-        in a key.
+        One column wide with one space, the page's width with more. Up to four curves are named at
+        their ends, more, or all with ``log``, in a key.
 
     Raises
     ------
     ValueError
-        Fewer than two bandwidths, curves that do not fit them, names that differ, bands without what they are.
+        Fewer than two bandwidths, curves that do not fit them, names that differ, bands without
+        what they are.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figures 1, 3 and 5 to 15 (MLCE) and 16 to 19 (average LCE).
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figures 1, 3 and 5 to 15
+    (MLCE) and 16 to 19 (average LCE).
     """
     _check(spaces, band_of)
     names = list(next(iter(spaces.values())).mlce)
@@ -99,11 +124,24 @@ def lce_against_bandwidth(spaces: Mapping[str, LceCurves], *, band_of: str | Non
         for column, (title, curves) in enumerate(spaces.items()):
             x = np.asarray(curves.bandwidths, dtype=np.float64)
             for axes, (what, drawn, behind) in zip(panels[title], _shown(curves), strict=True):
-                alpha = 0.13 if len(names) <= _LABELLED else 0.07  # bands of many lie over each other
+                alpha = (
+                    0.13 if len(names) <= _LABELLED else 0.07
+                )  # bands of many lie over each other
                 for name, role in roles(names).items():
-                    _line(axes, name, role, x, np.atleast_2d(drawn[name]), np.atleast_2d(behind[name]), counts=drawn is behind, alpha=alpha)
+                    _line(
+                        axes,
+                        name,
+                        role,
+                        x,
+                        np.atleast_2d(drawn[name]),
+                        np.atleast_2d(behind[name]),
+                        counts=drawn is behind,
+                        alpha=alpha,
+                    )
                 _dress(axes, x, what, column=column, last=drawn is behind, log=log)
-                if labels and column == len(spaces) - 1 and drawn is not behind:  # the last is logarithmic, and its lines are the same
+                if (
+                    labels and column == len(spaces) - 1 and drawn is not behind
+                ):  # the last is logarithmic, and its lines are the same
                     ends = [float(mean_and_sd(drawn[name])[0][-1]) for name in names]
                     label_ends(axes, labels, ends, [role.color for role in roles(names).values()])
         _one_scale(list(panels.values()), log=log)
@@ -120,30 +158,55 @@ def _shown(curves: LceCurves) -> list[tuple[str, Curves, Curves]]:
     ]
 
 
-def _empty(titles: list[str], names: list[str], *, banded: bool, log: bool) -> tuple[Figure, dict[str, list[Axes]], list[str]]:
-    """A figure with three panels for each title from top to bottom, and the names as they fit at the ends; none where a key has them."""
+def _empty(
+    titles: list[str], names: list[str], *, banded: bool, log: bool
+) -> tuple[Figure, dict[str, list[Axes]], list[str]]:
+    """A figure with three panels for each title from top to bottom, and the names as they fit at
+    the ends; none where a key has them.
+    """
     measure, whole = new_figure(1, 1), COLUMN_WIDTH if len(titles) == 1 else FULL_WIDTH
-    labels = [fitted(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names] if len(names) <= _LABELLED and not log else []
+    labels = (
+        [fitted(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
+        if len(names) <= _LABELLED and not log
+        else []
+    )
     handles = [] if labels else role_handles(names)
     right = 0.12 + max((text_size(measure, label, LABEL_SIZE)[0] for label in labels), default=0.0)
     width = (whole - _LEFT - right - _BETWEEN * (len(titles) - 1)) / len(titles)
     heights = [_HEIGHT if labels and not banded else _HIGHER] * 2 + [_HEIGHT]  # from top to bottom
     title = _TITLE if len(titles) > 1 else 0.0
     note = _NOTE if banded and not title else 0.0  # two lines
-    figure = new_figure(whole, _BOTTOM + sum(heights) + 2 * _GAP + title + note + _TOP + key_height(handles, whole))
+    figure = new_figure(
+        whole, _BOTTOM + sum(heights) + 2 * _GAP + title + note + _TOP + key_height(handles, whole)
+    )
     key_above(figure, handles)
     bottoms = [_BOTTOM + sum(heights[row + 1 :]) + _GAP * (2 - row) for row in range(3)]
     panels = {}
     for column, one in enumerate(titles):
         left = _LEFT + column * (width + _BETWEEN)
-        panels[one] = [add_axes(figure, left, bottom, width, height) for bottom, height in zip(bottoms, heights, strict=True)]
+        panels[one] = [
+            add_axes(figure, left, bottom, width, height)
+            for bottom, height in zip(bottoms, heights, strict=True)
+        ]
         if title:
             panels[one][0].set_title(fitted(figure, one, 8.0, width))
     return figure, panels, labels
 
 
-def _line(axes: Axes, name: str, role: Role, x: np.ndarray, y: np.ndarray, n_eff: np.ndarray, *, counts: bool, alpha: float) -> None:
-    """Means over runs with a band, or medians where ``y`` counts rows; markers are small where few rows are behind. Float[s, b] both."""
+def _line(
+    axes: Axes,
+    name: str,
+    role: Role,
+    x: np.ndarray,
+    y: np.ndarray,
+    n_eff: np.ndarray,
+    *,
+    counts: bool,
+    alpha: float,
+) -> None:
+    """Means over runs with a band, or medians where ``y`` counts rows; markers are small where few
+    rows are behind. Float[s, b] both.
+    """
     line: dict[str, Any] = {**role.line(), "zorder": 3, "clip_on": False, "marker": ""}
     behind = np.nanmedian(n_eff, axis=0)
     middle, sd = mean_and_sd(y)
@@ -151,14 +214,24 @@ def _line(axes: Axes, name: str, role: Role, x: np.ndarray, y: np.ndarray, n_eff
         middle = behind
     elif len(y) > 1:
         low, high = np.clip([middle - sd, middle + sd], 0, 1)
-        axes.fill_between(x, low, high, color=role.color, alpha=alpha, linewidth=0, gid=f"band {name}")
+        axes.fill_between(
+            x, low, high, color=role.color, alpha=alpha, linewidth=0, gid=f"band {name}"
+        )
     axes.plot(x, middle, label=name, **line)
     for size, here in ((_MARKER, behind >= FEW), (_FEW_MARKER, behind < FEW)):
-        marks: dict[str, Any] = {**line, "linestyle": "", "marker": role.marker, "markersize": size, "markeredgewidth": 0.8}
+        marks: dict[str, Any] = {
+            **line,
+            "linestyle": "",
+            "marker": role.marker,
+            "markersize": size,
+            "markeredgewidth": 0.8,
+        }
         axes.plot(x[here], middle[here], **marks)
 
 
-def _dress(axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: bool, log: bool) -> None:
+def _dress(
+    axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: bool, log: bool
+) -> None:
     set_log_scale(axes, "x")
     axes.set(xlim=(bandwidths[0], bandwidths[-1]))
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
@@ -173,7 +246,9 @@ def _dress(axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: 
         set_log_scale(axes, "y")
         axes.yaxis.set_major_locator(LogLocator(numticks=4))
         axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(lambda rows, _: f"{rows:g}" if rows < 1000 else f"{rows / 1000:g}k")
+        axes.yaxis.set_major_formatter(
+            lambda rows, _: f"{rows:g}" if rows < 1000 else f"{rows / 1000:g}k"
+        )
         axes.set_ylim(bottom=1)
         axes.set_xlabel("bandwidth γ")
     else:
@@ -189,13 +264,21 @@ def _dress(axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: 
 
 
 def _one_scale(columns: list[list[Axes]], *, log: bool) -> None:
-    """The same limits along a row: one scale is labelled for all. On a logarithmic one bands that go down to 0 are cut."""
+    """The same limits along a row: one scale is labelled for all. On a logarithmic one bands that
+    go down to 0 are cut.
+    """
     for place, row in enumerate(zip(*columns, strict=True)):
         highest = max(axes.get_ylim()[1] for axes in row)
         for axes in row:
             axes.set_ylim(top=highest)
         if log and place < 2:
-            drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for axes in row for line in axes.lines])
+            drawn = np.concatenate(
+                [
+                    np.asarray(line.get_ydata(), dtype=np.float64)
+                    for axes in row
+                    for line in axes.lines
+                ]
+            )
             for axes in row:
                 axes.set_ylim(bottom=0.8 * drawn[drawn > 0].min(initial=1.0))
 
@@ -220,11 +303,22 @@ def _check(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
     for title, curves in spaces.items():
         b = np.asarray(curves.bandwidths)
         if b.ndim != 1 or len(b) < 2 or not (np.diff(b) > 0).all() or b[0] <= 0:
-            raise ValueError(f"lce_against_bandwidth needs two or more increasing bandwidths above 0 in {title!r}")
-        panels = {"MLCE": curves.mlce, "mean LCE": curves.lce, "effective rows of MLCE": curves.mlce_n_eff, "effective rows": curves.n_eff}
+            raise ValueError(
+                "lce_against_bandwidth needs two or more increasing bandwidths above 0 in"
+                f" {title!r}"
+            )
+        panels = {
+            "MLCE": curves.mlce,
+            "mean LCE": curves.lce,
+            "effective rows of MLCE": curves.mlce_n_eff,
+            "effective rows": curves.n_eff,
+        }
         for what, drawn in panels.items():
             if not names or list(drawn) != names:
-                raise ValueError(f"every panel must have the same curves, {names}, got {list(drawn)} in {what!r} of {title!r}")
+                raise ValueError(
+                    f"every panel must have the same curves, {names}, got {list(drawn)} in {what!r}"
+                    f" of {title!r}"
+                )
             for name, values in drawn.items():
                 _check_curve(f"{what} of {name!r} in {title!r}", np.asarray(values), len(b))
                 if np.ndim(values) == 2 and band_of is None:
@@ -232,13 +326,24 @@ def _check(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
 
 
 def _check_curve(which: str, values: np.ndarray, n: int) -> None:
-    if values.ndim not in (1, 2) or values.shape[-1] != n or np.isnan(np.atleast_2d(values)).all(axis=0).any() or np.isinf(values).any():
-        raise ValueError(f"{which} must be a finite number, or one from some run, for each of {n} bandwidths, got shape {values.shape}")
+    if (
+        values.ndim not in (1, 2)
+        or values.shape[-1] != n
+        or np.isnan(np.atleast_2d(values)).all(axis=0).any()
+        or np.isinf(values).any()
+    ):
+        raise ValueError(
+            f"{which} must be a finite number, or one from some run, for each of {n} bandwidths,"
+            f" got shape {values.shape}"
+        )
 
 
 @run_figure("lce_against_bandwidth")
-def lce_against_bandwidth_of_run(run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)) -> Any:
-    """MLCE and mean LCE against the bandwidth, a column for each of the tables that was measured at two or more.
+def lce_against_bandwidth_of_run(
+    run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)
+) -> Any:
+    """MLCE and mean LCE against the bandwidth, a column for each of the tables that was measured at
+    two or more.
 
     ``tables`` are keys in ``metrics``, which may have measured in different spaces.
     """
@@ -251,12 +356,20 @@ def _title(key: str) -> str:
 
 
 def _curves(run: Drawing, key: str) -> LceCurves | None:
-    """What a table has of both models, in the order of the bandwidth; None where it was not measured, or nothing could be."""
+    """What a table has of both models, in the order of the bandwidth; None where it was not
+    measured, or nothing could be.
+    """
     curves = by_name(run, key)
     if curves is None:
         return None
     bandwidths, order = np.unique(curves[run.names[0]]["bandwidth"], return_index=True)
-    curves = {name: {column: values[order] for column, values in columns.items()} for name, columns in curves.items()}
+    curves = {
+        name: {column: values[order] for column, values in columns.items()}
+        for name, columns in curves.items()
+    }
     if len(bandwidths) < 2 or any(np.isnan(columns["lce"]).any() for columns in curves.values()):
         return None
-    return LceCurves(bandwidths, *(column_of(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")))
+    return LceCurves(
+        bandwidths,
+        *(column_of(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")),
+    )

@@ -34,8 +34,15 @@ from kdgraph.figures.style import (
 )
 
 _LEFT, _RIGHT, _NAME, _HEIGHT = 0.46, 0.06, 0.13, 1.9  # inches; a line of a class name
-_KEY_LINE, _PATCH, _BETWEEN = 0.17, 0.22, 0.14  # inches: a line of the key, its patch, and before the next one
-_ROOM, _PAIR = 2.0, 0.15  # of one bar: between the groups of two classes, between the bars of two methods
+_KEY_LINE, _PATCH, _BETWEEN = (
+    0.17,
+    0.22,
+    0.14,
+)  # inches: a line of the key, its patch, and before the next one
+_ROOM, _PAIR = (
+    2.0,
+    0.15,
+)  # of one bar: between the groups of two classes, between the bars of two methods
 _LIGHT, _EDGE = 0.35, 0.35  # share of colour in the lightest set; points
 COLORS = (BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW)
 """Of methods by position; what is uncalibrated is grey, as a parent is."""
@@ -46,11 +53,13 @@ Values = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 def method_bars(values: Values, *, ylabel: str, sets: Sequence[str]) -> Figure:
-    """Bars of each class side by side: methods in one order, and the sets of rows of a method from left (light) to right (full colour).
+    """Bars of each class side by side: methods in one order, and the sets of rows of a method from
+    left (light) to right (full colour).
 
     Parameters
     ----------
-    values : method → class → a number for each set of rows; a bar is left out where it is NaN. A method "uncalibrated" is grey.
+    values : method → class → a number for each set of rows; a bar is left out where it is NaN. A
+    method "uncalibrated" is grey.
     ylabel : what the numbers are ("NLL of right or wrong").
     sets : what the rows are, in the order of the numbers ("test set 1", "test set 2").
 
@@ -62,12 +71,13 @@ def method_bars(values: Values, *, ylabel: str, sets: Sequence[str]) -> Figure:
     Raises
     ------
     ValueError
-        No method, class or set, methods of different classes, a class without a number for each set, or an infinite one.
+        No method, class or set, methods of different classes, a class without a number for each
+        set, or an infinite one.
 
     Notes
     -----
-    Salamon et al., Figures 17 to 19. Methods are told apart by colour and by their place, which is the same in every class and in the key;
-    beyond seven, colours come again with hatches.
+    Salamon et al., Figures 17 to 19. Methods are told apart by colour and by their place, which is
+    the same in every class and in the key; beyond seven, colours come again with hatches.
     """
     _check(values, sets)
     methods, classes = list(values), list(next(iter(values.values())))
@@ -82,7 +92,13 @@ def method_bars(values: Values, *, ylabel: str, sets: Sequence[str]) -> Figure:
                 left = _ROOM / 2 + i * (len(sets) + _PAIR) + j
                 heights = [values[method][name][j] for name in classes]
                 places = left + 0.5 + group * np.arange(len(classes))
-                bars = axes.bar(places, heights, width=1, label=f"{method}, {sets[j]}", **_shaded(look, j, len(sets)))
+                bars = axes.bar(
+                    places,
+                    heights,
+                    width=1,
+                    label=f"{method}, {sets[j]}",
+                    **_shaded(look, j, len(sets)),
+                )
                 for bar in bars:
                     bar.set_gid(f"{method}, {sets[j]}")
         _dress(axes, names, group, ylabel)
@@ -94,7 +110,11 @@ def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Method → colour, and hatches where colours come again."""
     colored = [method for method in methods if method != UNCALIBRATED]
     looks = {
-        name: {"color": COLORS[i % len(COLORS)], "hatch": ("", "//////", "......")[i // len(COLORS) % 3]} for i, name in enumerate(colored)
+        name: {
+            "color": COLORS[i % len(COLORS)],
+            "hatch": ("", "//////", "......")[i // len(COLORS) % 3],
+        }
+        for i, name in enumerate(colored)
     }
     looks[UNCALIBRATED] = {"color": GREY, "hatch": ""}
     return {method: looks[method] for method in methods}
@@ -124,16 +144,26 @@ def _names(classes: Sequence[str]) -> list[str]:
     """What stands below each group: the class, on two lines where one is too narrow."""
     ruler = new_figure(FULL_WIDTH, 1)
     width = (FULL_WIDTH - _LEFT - _RIGHT) / len(classes) - 0.03
-    return ["\n".join(fitted(ruler, part, NOTE_SIZE, width) for part in two_lines(ruler, name, NOTE_SIZE, width)) for name in classes]
+    return [
+        "\n".join(
+            fitted(ruler, part, NOTE_SIZE, width)
+            for part in two_lines(ruler, name, NOTE_SIZE, width)
+        )
+        for name in classes
+    ]
 
 
 def _key_of(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
-    handles = [Patch(label=legend_label(name), **_shaded(look, 0, 1)) for name, look in _looks(methods).items()]
+    handles = [
+        Patch(label=legend_label(name), **_shaded(look, 0, 1))
+        for name, look in _looks(methods).items()
+    ]
     if len(sets) > 1:
         black = {"color": BLACK, "hatch": ""}
         sides = ["left", *["then"] * (len(sets) - 2), "right"]
         handles += [
-            Patch(label=f"{side}: {name}", **_shaded(black, j, len(sets))) for j, (side, name) in enumerate(zip(sides, sets, strict=True))
+            Patch(label=f"{side}: {name}", **_shaded(black, j, len(sets)))
+            for j, (side, name) in enumerate(zip(sides, sets, strict=True))
         ]
     return handles
 
@@ -156,11 +186,17 @@ def _lines(handles: Iterable[Patch]) -> list[list[Patch]]:
 def _draw_key(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
     """A line is a legend of its own: one with several rows would be read column by column."""
     size = NOTE_SIZE / 72
-    spaces = {"handlelength": 0.12 / size, "handletextpad": (_PATCH - 0.12) / size / 2, "columnspacing": _BETWEEN / size / 2}
+    spaces = {
+        "handlelength": 0.12 / size,
+        "handletextpad": (_PATCH - 0.12) / size / 2,
+        "columnspacing": _BETWEEN / size / 2,
+    }
     look: dict[str, Any] = spaces | {"fontsize": NOTE_SIZE, "borderaxespad": 0, "borderpad": 0.1}
     for i, line in enumerate(lines):
         corner = _LEFT / FULL_WIDTH, 1 - (0.02 + i * _KEY_LINE) / figure.get_figheight()
-        figure.legend(handles=line, ncols=len(line), loc="upper left", bbox_to_anchor=corner, **look)
+        figure.legend(
+            handles=line, ncols=len(line), loc="upper left", bbox_to_anchor=corner, **look
+        )
 
 
 def _check(values: Values, sets: Sequence[str]) -> None:
@@ -169,7 +205,13 @@ def _check(values: Values, sets: Sequence[str]) -> None:
     classes = list(next(iter(values.values())))
     for method, of_method in values.items():
         if list(of_method) != classes:
-            raise ValueError(f"every method must have the same classes, {classes}, got {list(of_method)} for {method!r}")
+            raise ValueError(
+                f"every method must have the same classes, {classes}, got {list(of_method)} for"
+                f" {method!r}"
+            )
         for name, numbers in of_method.items():
             if np.shape(numbers) != (len(sets),) or np.isinf(numbers).any():
-                raise ValueError(f"{method!r} needs a finite number, or NaN, for each of {list(sets)} in {name!r}, got {list(numbers)}")
+                raise ValueError(
+                    f"{method!r} needs a finite number, or NaN, for each of {list(sets)} in"
+                    f" {name!r}, got {list(numbers)}"
+                )

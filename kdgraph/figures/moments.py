@@ -25,7 +25,9 @@ _KEY_SIZE = 7.0
 _DOT, _MANY = 4.0, 1500  # points², and how many rows have dots of that size; more have smaller ones
 
 _UNDER = 5.0
-"""How much larger the parent's dots are, so that they show below those of a method that changes nothing."""
+"""How much larger the parent's dots are, so that they show below those of a method that changes
+nothing.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Moments:
 
 
 def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
-    """Each row's estimated mean against its true mean, and the same of standard deviations; on the diagonal they are right.
+    """Each row's estimated mean against its true mean, and the same of standard deviations; on the
+    diagonal they are right.
 
     Parameters
     ----------
@@ -63,19 +66,43 @@ def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 2.
     """
-    if not said or {len(given.mean) for given in said.values()} != {len(truth.mean)} or not len(truth.mean):
-        raise ValueError("mean_and_sd needs at least one name, and a mean and a standard deviation for each of the same rows")
+    if (
+        not said
+        or {len(given.mean) for given in said.values()} != {len(truth.mean)}
+        or not len(truth.mean)
+    ):
+        raise ValueError(
+            "mean_and_sd needs at least one name, and a mean and a standard deviation for each of"
+            " the same rows"
+        )
     width = _LEFT + 2 * _PANEL + _GAP + _RIGHT
     with styled():
         figure = new_figure(width, _BOTTOM + _PANEL + _HEAD)
         for i, (what, words) in enumerate((("mean", "mean"), ("sd", "standard deviation"))):
             axes = add_axes(figure, _LEFT + i * (_PANEL + _GAP), _BOTTOM, _PANEL, _PANEL)
-            _draw(axes, getattr(truth, what), {name: getattr(given, what) for name, given in said.items()})
+            _draw(
+                axes,
+                getattr(truth, what),
+                {name: getattr(given, what) for name, given in said.items()},
+            )
             axes.set(xlabel=f"true {words}", ylabel=f"estimated {words}")
         room = (width - _LEFT - _RIGHT) / len(said) - 0.4
-        marks = [Line2D([], [], color=r.color, linestyle="", marker=r.marker, markersize=3.5) for r in roles(list(said)).values()]
-        place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "fontsize": _KEY_SIZE}
-        figure.legend(marks, [legend_label(fitted(figure, name, _KEY_SIZE, room)) for name in said], ncols=len(said), **place)
+        marks = [
+            Line2D([], [], color=r.color, linestyle="", marker=r.marker, markersize=3.5)
+            for r in roles(list(said)).values()
+        ]
+        place = {
+            "loc": "upper left",
+            "bbox_to_anchor": (_LEFT / width, 1),
+            "borderaxespad": 0.3,
+            "fontsize": _KEY_SIZE,
+        }
+        figure.legend(
+            marks,
+            [legend_label(fitted(figure, name, _KEY_SIZE, room)) for name in said],
+            ncols=len(said),
+            **place,
+        )
     return figure
 
 
@@ -83,7 +110,16 @@ def _draw(axes: Axes, true: np.ndarray, said: Mapping[str, np.ndarray]) -> None:
     size = _DOT * min(1.0, (_MANY / len(true)) ** 0.5)
     for i, (name, role) in enumerate(roles(list(said)).items()):
         area = size if i else _UNDER * size
-        axes.scatter(true, said[name], s=area, color=role.color, marker=role.marker, linewidths=0, rasterized=True, gid=f"rows {name}")
+        axes.scatter(
+            true,
+            said[name],
+            s=area,
+            color=role.color,
+            marker=role.marker,
+            linewidths=0,
+            rasterized=True,
+            gid=f"rows {name}",
+        )
     ends = np.concatenate([true, *said.values()])
     low, high = float(ends.min()), float(ends.max())
     room = 0.04 * (high - low or 1.0)
@@ -96,7 +132,8 @@ def _draw(axes: Axes, true: np.ndarray, said: Mapping[str, np.ndarray]) -> None:
 
 @run_figure("mean_and_sd")
 def mean_and_sd_of_run(run: Drawing, at_most: Count = 2000) -> Any:
-    """Estimated against true means and standard deviations of the test rows; None where nobody knows the true ones.
+    """Estimated against true means and standard deviations of the test rows; None where nobody
+    knows the true ones.
 
     Parameters
     ----------
@@ -105,5 +142,8 @@ def mean_and_sd_of_run(run: Drawing, at_most: Count = 2000) -> Any:
     said, truth = run.said("distribution", run.test), run.test.truth
     if said is None or truth is None:
         return None
-    true, *others = (Moments(each[:at_most].mean(), np.sqrt(each[:at_most].var())) for each in (truth, *said.values()))
+    true, *others = (
+        Moments(each[:at_most].mean(), np.sqrt(each[:at_most].var()))
+        for each in (truth, *said.values())
+    )
     return mean_and_sd(true, dict(zip(said, others, strict=True)))

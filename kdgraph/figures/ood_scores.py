@@ -1,4 +1,5 @@
-"""How far out of distribution models say that rows are: histograms of test rows under those of each set, one column for each model.
+"""How far out of distribution models say that rows are: histograms of test rows under those of each
+set, one column for each model.
 
 How well a score for being out of distribution tells sets from test rows.
 """
@@ -16,38 +17,62 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.run_figures import Drawing, run_figure, title_of
-from kdgraph.figures.style import BLACK, COLUMN_WIDTH, NOTE_SIZE, Role, add_axes, fitted, new_figure, roles, styled
+from kdgraph.figures.style import (
+    BLACK,
+    COLUMN_WIDTH,
+    NOTE_SIZE,
+    Role,
+    add_axes,
+    fitted,
+    new_figure,
+    roles,
+    styled,
+)
 from kdgraph.metrics import auroc
 from kdgraph.parameters import Count
 
 if TYPE_CHECKING:
     from kdgraph.base import Predictions
 
-_LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE, _BETWEEN = 0.56, 0.1, 0.36, 0.7, 0.32, 0.42  # inches; titles stand above their panels
+_LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE, _BETWEEN = (
+    0.56,
+    0.1,
+    0.36,
+    0.7,
+    0.32,
+    0.42,
+)  # inches; titles stand above their panels
 _KEY, _NAMES = 0.17, 0.17  # inches, above the first title
 _KEY_SIZE = 7.0  # points
 _FILL = "#d9d9d9"
 _BINS, _BEYOND = 40, 4.0
-"""An axis goes this many widths of the test rows' scores beyond them, at most: a score may be infinite."""
+"""An axis goes this many widths of the test rows' scores beyond them, at most: a score may be
+infinite.
+"""
 _MIDDLE = (0.005, 0.995)
 Scores = Mapping[str, np.ndarray]
 """Name → Float[n], higher is farther out of distribution; every model has a scale of its own."""
 
 
-def ood_scores(test: Scores, sets: Mapping[str, Scores], *, thresholds: Sequence[str] = ()) -> Figure:
-    """The share of test rows (filled) and of each set's rows (outline) at each score, and how well the score tells them apart (AUROC).
+def ood_scores(
+    test: Scores, sets: Mapping[str, Scores], *, thresholds: Sequence[str] = ()
+) -> Figure:
+    """The share of test rows (filled) and of each set's rows (outline) at each score, and how well
+    the score tells them apart (AUROC).
 
     Parameters
     ----------
     test : name → scores of the test rows; the first is the parent, the others are methods.
-    sets : title → name → scores of a set out of distribution, with the same names. Infinity is the farthest.
-    thresholds : names of models that call a row out of distribution where its score is above 0, which is then marked.
+    sets : title → name → scores of a set out of distribution, with the same names. Infinity is the
+    farthest.
+    thresholds : names of models that call a row out of distribution where its score is above 0,
+        which is then marked.
 
     Returns
     -------
     Figure
-        One column wide; a column of panels for each model with one axis of scores, a row for each set. Scores beyond an axis are in the
-        bin at its end, which is then said.
+        One column wide; a column of panels for each model with one axis of scores, a row for each
+        set. Scores beyond an axis are in the bin at its end, which is then said.
 
     Raises
     ------
@@ -58,7 +83,10 @@ def ood_scores(test: Scores, sets: Mapping[str, Scores], *, thresholds: Sequence
     drawn = roles(list(test))
     width = (COLUMN_WIDTH - _LEFT - _RIGHT - _BETWEEN * (len(test) - 1)) / len(test)
     with styled():
-        figure, is_cut = new_figure(COLUMN_WIDTH, _BOTTOM + len(sets) * (_HEIGHT + _TITLE) + _NAMES + _KEY), False
+        figure, is_cut = (
+            new_figure(COLUMN_WIDTH, _BOTTOM + len(sets) * (_HEIGHT + _TITLE) + _NAMES + _KEY),
+            False,
+        )
         for column, (name, role) in enumerate(drawn.items()):
             everything = np.concatenate([test[name], *(scores[name] for scores in sets.values())])
             edges = _edges(test[name], everything)
@@ -68,21 +96,44 @@ def ood_scores(test: Scores, sets: Mapping[str, Scores], *, thresholds: Sequence
                 axes = add_axes(figure, _LEFT + column * (width + _BETWEEN), bottom, width, _HEIGHT)
                 _draw(axes, test[name], scores[name], edges, role)
                 if name in thresholds and edges[0] < 0 < edges[-1]:
-                    axes.axvline(0, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="threshold")
+                    axes.axvline(
+                        0, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="threshold"
+                    )
                 _dress(axes, is_left=column == 0, is_last=row == len(sets) - 1)
-                _note(axes, fitted(figure, title, NOTE_SIZE, 2 * width) if column == 0 else "", "left", 13, BLACK)
+                _note(
+                    axes,
+                    fitted(figure, title, NOTE_SIZE, 2 * width) if column == 0 else "",
+                    "left",
+                    13,
+                    BLACK,
+                )
                 _note(axes, f"AUROC {auroc(scores[name], test[name]):.3f}", "right", 3, role.color)
                 if row == 0:
-                    _note(axes, fitted(figure, name, _KEY_SIZE, width), "left", _TITLE * 72 + 2, role.color, _KEY_SIZE)
+                    _note(
+                        axes,
+                        fitted(figure, name, _KEY_SIZE, width),
+                        "left",
+                        _TITLE * 72 + 2,
+                        role.color,
+                        _KEY_SIZE,
+                    )
         label = "out-of-distribution score" + (" (bins at the ends: all beyond)" if is_cut else "")
-        figure.text(_middle(width, len(test)), 0.06 / figure.get_size_inches()[1], label, ha="center", fontsize=7.5)
+        figure.text(
+            _middle(width, len(test)),
+            0.06 / figure.get_size_inches()[1],
+            label,
+            ha="center",
+            fontsize=7.5,
+        )
         _key(figure, marked=bool(thresholds))
     return figure
 
 
 def _draw(axes: Axes, test: np.ndarray, out: np.ndarray, edges: np.ndarray, role: Role) -> None:
     axes.stairs(_shares(test, edges), edges, fill=True, color=_FILL, gid="test rows")
-    axes.stairs(_shares(out, edges), edges, color=role.color, linewidth=1.0, gid="out of distribution")  # dashes would hide narrow bins
+    axes.stairs(
+        _shares(out, edges), edges, color=role.color, linewidth=1.0, gid="out of distribution"
+    )  # dashes would hide narrow bins
     axes.set_xlim(edges[0], edges[-1] + 0.02 * (edges[-1] - edges[0]))
 
 
@@ -91,14 +142,20 @@ def _shares(scores: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _edges(test: np.ndarray, everything: np.ndarray) -> np.ndarray:
-    """Float[_BINS + 1]: from the lowest score to the highest, but not too far from those of the test rows."""
+    """Float[_BINS + 1]: from the lowest score to the highest, but not too far from those of the
+    test rows.
+    """
     finite, of_test = everything[np.isfinite(everything)], test[np.isfinite(test)]
     if not len(finite):
         return np.linspace(-1.0, 1.0, _BINS + 1)
     low, high = np.quantile(of_test if len(of_test) else finite, _MIDDLE)
     reach = _BEYOND * (high - low) or np.ptp(finite)
     low, high = max(finite.min(), low - reach), min(finite.max(), high + reach)
-    return np.linspace(low, high, _BINS + 1) if low < high else np.linspace(low - 0.5, low + 0.5, _BINS + 1)
+    return (
+        np.linspace(low, high, _BINS + 1)
+        if low < high
+        else np.linspace(low - 0.5, low + 0.5, _BINS + 1)
+    )
 
 
 def _dress(axes: Axes, *, is_left: bool, is_last: bool) -> None:
@@ -111,12 +168,21 @@ def _dress(axes: Axes, *, is_left: bool, is_last: bool) -> None:
         axes.set_ylabel("share")
 
 
-def _note(axes: Axes, text: str, side: str, points: float, color: str, size: float = NOTE_SIZE) -> None:
+def _note(
+    axes: Axes, text: str, side: str, points: float, color: str, size: float = NOTE_SIZE
+) -> None:
     """Above the axes, from their left or their right end."""
     axes.annotate(
-        text, (0 if side == "left" else 1, 1), (0, points), xycoords="axes fraction", textcoords="offset points",
-        ha=side, color=color, fontsize=size, annotation_clip=False,
-    )  # fmt: skip
+        text,
+        (0 if side == "left" else 1, 1),
+        (0, points),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha=side,
+        color=color,
+        fontsize=size,
+        annotation_clip=False,
+    )
 
 
 def _middle(width: float, columns: int) -> float:
@@ -125,13 +191,28 @@ def _middle(width: float, columns: int) -> float:
 
 
 def _key(figure: Figure, *, marked: bool) -> None:
-    """What is filled, what is outlined, and what the dotted line is: in one line above everything."""
-    entries = [Patch(color=_FILL, label="test rows"), Line2D([], [], color=BLACK, linewidth=1.1, label="out of distribution")]
-    entries += [Line2D([], [], color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), label="threshold")] if marked else []
+    """What is filled, what is outlined, and what the dotted line is: in one line above
+    everything.
+    """
+    entries = [
+        Patch(color=_FILL, label="test rows"),
+        Line2D([], [], color=BLACK, linewidth=1.1, label="out of distribution"),
+    ]
+    entries += (
+        [Line2D([], [], color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), label="threshold")]
+        if marked
+        else []
+    )
     figure.legend(
-        handles=entries, loc="upper left", bbox_to_anchor=(_LEFT / COLUMN_WIDTH, 1), ncols=len(entries), fontsize=_KEY_SIZE,
-        columnspacing=1.2, handlelength=1.6, borderaxespad=0.1,
-    )  # fmt: skip
+        handles=entries,
+        loc="upper left",
+        bbox_to_anchor=(_LEFT / COLUMN_WIDTH, 1),
+        ncols=len(entries),
+        fontsize=_KEY_SIZE,
+        columnspacing=1.2,
+        handlelength=1.6,
+        borderaxespad=0.1,
+    )
 
 
 def _check(test: Scores, sets: Mapping[str, Scores]) -> None:
@@ -139,10 +220,16 @@ def _check(test: Scores, sets: Mapping[str, Scores]) -> None:
         raise ValueError("ood_scores needs at least one model and one set")
     for title, scores in {"test": test, **sets}.items():
         if list(scores) != list(test):
-            raise ValueError(f"every set must have the names of the test rows, {list(test)}, got {list(scores)} in {title!r}")
+            raise ValueError(
+                f"every set must have the names of the test rows, {list(test)}, got {list(scores)}"
+                f" in {title!r}"
+            )
         for name, values in scores.items():
             if np.ndim(values) != 1 or not len(values) or np.isnan(values).any():
-                raise ValueError(f"the scores of {name!r} on {title!r} must be numbers, and at least one, none of them NaN")
+                raise ValueError(
+                    f"the scores of {name!r} on {title!r} must be numbers, and at least one, none"
+                    " of them NaN"
+                )
 
 
 RADIUS = 2.0
@@ -155,8 +242,8 @@ def ood_scores_of_run(run: Drawing, *, at_most: Count = 3) -> Any:
 
     Parameters
     ----------
-    at_most : so many sets, the first ones: all that are one of a kind, and of a family of many the sphere of radius 2 or the one in the
-        middle.
+    at_most : so many sets, the first ones: all that are one of a kind, and of a family of many the
+        sphere of radius 2 or the one in the middle.
     """
     found = {title_of(one).replace("\n", ", "): one for one in map(_typical, run.families())}
     scores = {f"{title}: {one.n:,} rows": _scores(run, one) for title, one in found.items()}
@@ -164,12 +251,16 @@ def ood_scores_of_run(run: Drawing, *, at_most: Count = 3) -> Any:
     test = _scores(run, run.test)
     if not sets or not test:
         return None
-    marked = [name for name, model in zip(test, run.models, strict=True) if model.gives("ood_score")]
+    marked = [
+        name for name, model in zip(test, run.models, strict=True) if model.gives("ood_score")
+    ]
     return ood_scores(test, sets, thresholds=marked)
 
 
 def _scores(run: Drawing, found: Predictions) -> dict[str, np.ndarray]:
-    """Name → Float[n]; nothing unless both models have a score. A model that scores sets is named so."""
+    """Name → Float[n]; nothing unless both models have a score. A model that scores sets is named
+    so.
+    """
     said = run.said("ood_score", found) or {}
     return {_named(name, given): np.asarray(given) for name, given in said.items()}
 
@@ -178,11 +269,17 @@ def _named(name: str, given: Any) -> str:
     """Sets are named by the size that was drawn; a test set that is smaller is one set."""
     from kdgraph.base import SetScores  # imports scikit-learn
 
-    return f"{name}, {'rows in ' if given.level == 'instance' else ''}sets of {given.set_size}" if isinstance(given, SetScores) else name
+    return (
+        f"{name}, {'rows in ' if given.level == 'instance' else ''}sets of {given.set_size}"
+        if isinstance(given, SetScores)
+        else name
+    )
 
 
 def _typical(family: list[Predictions]) -> Predictions:
-    """One set of a family: at :data:`RADIUS`, or in the middle of those that are out of distribution."""
+    """One set of a family: at :data:`RADIUS`, or in the middle of those that are out of
+    distribution.
+    """
     outside = [found for found in family if not found.in_distribution] or family
     middle = outside[(len(outside) - 1) // 2]
     return next((found for found in outside if found.params.get("radius") == RADIUS), middle)

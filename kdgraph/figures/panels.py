@@ -1,8 +1,10 @@
-"""What figures of many small panels share: one quantity measured several times, how it is drawn, and the head above all panels.
+"""What figures of many small panels share: one quantity measured several times, how it is drawn,
+and the head above all panels.
 
 Pages of small panels: how parent and methods do on each of many data sets.
 
-Many small panels: what simulations look like, and how parent and methods do on each as a parameter grows.
+Many small panels: what simulations look like, and how parent and methods do on each as a parameter
+grows.
 """
 
 from __future__ import annotations
@@ -38,7 +40,12 @@ from kdgraph.figures.style import (
 
 NAME, RIGHT = 0.2, 0.12  # inches: the row's name, the figure's edge
 TICKS, BETWEEN_GROUPS = 0.26, 0.06  # inches left of each panel, and more before a group
-HEIGHT, GAP, LABELLED_GAP, BOTTOM = 0.72, 0.13, 0.37, 0.34  # inches: a panel, below it without and with an axis label, below the last
+HEIGHT, GAP, LABELLED_GAP, BOTTOM = (
+    0.72,
+    0.13,
+    0.37,
+    0.34,
+)  # inches: a panel, below it without and with an axis label, below the last
 HEAD, LINE = 0.6, 0.17  # inches above the panels: legend, groups, quantities
 SMALL, MARKER = 6.0, 1.9  # points
 
@@ -50,7 +57,8 @@ class Repeated:
     Attributes
     ----------
     x : Float[v], increasing.
-    curves : name → Float[s, v], a row for each repetition, NaN where one is missing; the first name is the parent's.
+    curves : name → Float[s, v], a row for each repetition, NaN where one is missing; the first name
+    is the parent's.
     x_label : what ``x`` is.
     log : whether ``x`` is on a logarithmic axis.
     prior : where a dotted line says what honesty far from the data would be, or None.
@@ -75,32 +83,61 @@ Column = tuple[str, str]
 
 def columns_of(rows: Iterable[Panels]) -> list[Column]:
     """Group and quantity of every column that some row needs."""
-    return list(dict.fromkeys((group, quantity) for drawn in rows for group in drawn for quantity in drawn[group]))
+    return list(
+        dict.fromkeys(
+            (group, quantity) for drawn in rows for group in drawn for quantity in drawn[group]
+        )
+    )
 
 
 def names_of(rows: Iterable[Panels]) -> list[str]:
     """Names of all curves, the parent's first, in the order in which they are met."""
-    return list(dict.fromkeys(name for row in rows for group in row.values() for one in group.values() for name in one.curves))
+    return list(
+        dict.fromkeys(
+            name
+            for row in rows
+            for group in row.values()
+            for one in group.values()
+            for name in one.curves
+        )
+    )
 
 
-def places(columns: Sequence[Column], left: float, ticks: float = TICKS) -> tuple[dict[Column, float], float]:
-    """Left edge of each column in inches, and the width of a panel: columns begin at ``left``, tick labels take ``ticks`` before each."""
+def places(
+    columns: Sequence[Column], left: float, ticks: float = TICKS
+) -> tuple[dict[Column, float], float]:
+    """Left edge of each column in inches, and the width of a panel: columns begin at ``left``, tick
+    labels take ``ticks`` before each.
+    """
     groups = list(dict.fromkeys(group for group, _ in columns))
     room = FULL_WIDTH - left - RIGHT - len(columns) * ticks - len(groups) * BETWEEN_GROUPS
     width = min(room / len(columns), 1.4)
-    before = {c: (i + 1) * ticks + i * width + (groups.index(c[0]) + 1) * BETWEEN_GROUPS for i, c in enumerate(columns)}
+    before = {
+        c: (i + 1) * ticks + i * width + (groups.index(c[0]) + 1) * BETWEEN_GROUPS
+        for i, c in enumerate(columns)
+    }
     return {column: left + shift for column, shift in before.items()}, width
 
 
 def draw_repeated(axes: Axes, measured: Repeated, *, labelled: bool, layered: bool = False) -> None:
-    """Medians as lines and quartiles as bands; a single value of the parameter gives a point and a bar for each curve, side by side.
+    """Medians as lines and quartiles as bands; a single value of the parameter gives a point and a
+    bar for each curve, side by side.
 
     ``layered`` puts each line over the next one, which is wider: where two coincide, both are seen.
     """
     if measured.id_until is not None:
-        axes.axvspan(measured.x[0], measured.id_until, color=ID_SHADE, linewidth=0, zorder=0, gid="id_region")
+        axes.axvspan(
+            measured.x[0], measured.id_until, color=ID_SHADE, linewidth=0, zorder=0, gid="id_region"
+        )
     if measured.prior is not None:
-        axes.axhline(measured.prior, color=BLACK, linewidth=0.6, linestyle=(0, (1, 1.5)), zorder=1, gid="prior")
+        axes.axhline(
+            measured.prior,
+            color=BLACK,
+            linewidth=0.6,
+            linestyle=(0, (1, 1.5)),
+            zorder=1,
+            gid="prior",
+        )
     axes.tick_params(labelsize=SMALL, length=2, pad=1.2)
     axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     if len(measured.x) == 1:
@@ -126,21 +163,50 @@ def _draw_lines(axes: Axes, measured: Repeated, layered: bool) -> None:
     for i, (name, role) in enumerate(roles(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name], [0.25, 0.5, 0.75], axis=0)
         below = i if layered else 0
-        style: dict[str, Any] = {"linewidth": 0.9 + 0.25 * below, "markersize": (MARKER + 0.25 * below) * few, "markeredgewidth": 0.5}
-        axes.plot(measured.x, middle, label=name, clip_on=False, zorder=3 - 0.01 * below, **role.line() | style)
-        axes.fill_between(measured.x, low, high, color=role.color, alpha=0.22, linewidth=0, gid=f"band {name}")
+        style: dict[str, Any] = {
+            "linewidth": 0.9 + 0.25 * below,
+            "markersize": (MARKER + 0.25 * below) * few,
+            "markeredgewidth": 0.5,
+        }
+        axes.plot(
+            measured.x,
+            middle,
+            label=name,
+            clip_on=False,
+            zorder=3 - 0.01 * below,
+            **role.line() | style,
+        )
+        axes.fill_between(
+            measured.x, low, high, color=role.color, alpha=0.22, linewidth=0, gid=f"band {name}"
+        )
 
 
 def _draw_points(axes: Axes, measured: Repeated) -> None:
     for i, (name, role) in enumerate(roles(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name][:, 0], [0.25, 0.5, 0.75])
-        axes.plot([i, i], [low, high], color=role.color, alpha=0.4, linewidth=2.2, solid_capstyle="butt", gid=f"band {name}")
-        axes.plot(i, middle, label=name, zorder=3, **role.line() | {"linestyle": "", "markersize": 3.2, "markeredgewidth": 0.7})
+        axes.plot(
+            [i, i],
+            [low, high],
+            color=role.color,
+            alpha=0.4,
+            linewidth=2.2,
+            solid_capstyle="butt",
+            gid=f"band {name}",
+        )
+        axes.plot(
+            i,
+            middle,
+            label=name,
+            zorder=3,
+            **role.line() | {"linestyle": "", "markersize": 3.2, "markeredgewidth": 0.7},
+        )
     axes.set(xticks=[], xlim=(-0.6, len(measured.curves) - 0.4))
 
 
 def one_scale_a_quantity(drawn: Mapping[Column, Axes]) -> None:
-    """Give the panels of a quantity in one row the scale that holds all of them, with some room at both ends."""
+    """Give the panels of a quantity in one row the scale that holds all of them, with some room at
+    both ends.
+    """
     for quantity in {quantity for _, quantity in drawn}:
         same = [axes for (_, other), axes in drawn.items() if other == quantity]
         low = min(axes.dataLim.y0 for axes in same)
@@ -150,8 +216,16 @@ def one_scale_a_quantity(drawn: Mapping[Column, Axes]) -> None:
             axes.set_ylim(low - room, high + room)
 
 
-def head(figure: Figure, lefts: Mapping[Column, float], width: float, names: Sequence[str], band_of: str | None) -> None:
-    """What the lines are, and their bands if there are any, and above the first row what its columns are."""
+def head(
+    figure: Figure,
+    lefts: Mapping[Column, float],
+    width: float,
+    names: Sequence[str],
+    band_of: str | None,
+) -> None:
+    """What the lines are, and their bands if there are any, and above the first row what its
+    columns are.
+    """
     total, height = figure.get_size_inches()
     lines = [Line2D([], [], label=legend_label(name), linewidth=1.1) for name in names]
     for line, role in zip(lines, roles(names).values(), strict=True):
@@ -161,14 +235,32 @@ def head(figure: Figure, lefts: Mapping[Column, float], width: float, names: Seq
     figure.legend(handles=lines, ncols=len(lines), columnspacing=spacing, **place)
     if band_of is not None:
         note = f"lines: medians, bands: 25 to 75 % of {band_of}"
-        figure.text(1 - RIGHT / total, 1 - 0.1 / height, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
+        figure.text(
+            1 - RIGHT / total,
+            1 - 0.1 / height,
+            note,
+            ha="right",
+            va="center",
+            fontsize=NOTE_SIZE,
+            color=GREY,
+        )
     for group in dict.fromkeys(group for group, _ in lefts):
         inside = [left for (other, _), left in lefts.items() if other == group]
-        ends, y = (min(inside) / total, (max(inside) + width) / total), (height - HEAD + 1.2 * LINE) / height
+        ends, y = (
+            (min(inside) / total, (max(inside) + width) / total),
+            (height - HEAD + 1.2 * LINE) / height,
+        )
         figure.add_artist(Line2D(ends, (y, y), color=GREY, linewidth=0.5, gid="group"))
         figure.text(sum(ends) / 2, y + 0.03 / height, group, ha="center", va="bottom", fontsize=7.5)
     for (_, quantity), left in lefts.items():
-        figure.text((left + width / 2) / total, (height - HEAD + 0.05) / height, quantity, ha="center", va="bottom", fontsize=NOTE_SIZE)
+        figure.text(
+            (left + width / 2) / total,
+            (height - HEAD + 0.05) / height,
+            quantity,
+            ha="center",
+            va="bottom",
+            fontsize=NOTE_SIZE,
+        )
 
 
 def check_repeated(which: str, measured: Repeated, *, at_least: int = 2) -> None:
@@ -179,13 +271,26 @@ def check_repeated(which: str, measured: Repeated, *, at_least: int = 2) -> None
     ValueError
         One line that names ``which``.
     """
-    if np.ndim(measured.x) != 1 or len(measured.x) < at_least or not (np.diff(measured.x) > 0).all():
+    if (
+        np.ndim(measured.x) != 1
+        or len(measured.x) < at_least
+        or not (np.diff(measured.x) > 0).all()
+    ):
         many = "two or more increasing values" if at_least > 1 else "one or more increasing values"
         raise ValueError(f"{which} needs {many} of {measured.x_label}")
     for name, values in measured.curves.items():
-        if np.ndim(values) != 2 or np.shape(values)[1] != len(measured.x) or np.isnan(values).all(axis=0).any():
-            rule = f"a row of {len(measured.x)} numbers for each repetition, and a number in each column"
-            raise ValueError(f"the curve {name!r} of {which} must have {rule}, got shape {np.shape(values)}")
+        if (
+            np.ndim(values) != 2
+            or np.shape(values)[1] != len(measured.x)
+            or np.isnan(values).all(axis=0).any()
+        ):
+            rule = (
+                f"a row of {len(measured.x)} numbers for each repetition, and a number in each"
+                " column"
+            )
+            raise ValueError(
+                f"the curve {name!r} of {which} must have {rule}, got shape {np.shape(values)}"
+            )
 
 
 _NAME, _TICKS = 0.24, 0.31  # inches: the row's name, left of each panel
@@ -194,18 +299,23 @@ ROWS = 10
 """Data sets on a page of 9.3 inches; Dey et al. have 12."""
 
 
-def dataset_pages(panels: Mapping[str, Panels], *, band_of: str | None, rows: int = ROWS) -> list[Figure]:
-    """One row for each data set, as Figures 5 to 8 of Dey et al.: each quantity for each group of models, on as many pages as it takes.
+def dataset_pages(
+    panels: Mapping[str, Panels], *, band_of: str | None, rows: int = ROWS
+) -> list[Figure]:
+    """One row for each data set, as Figures 5 to 8 of Dey et al.: each quantity for each group of
+    models, on as many pages as it takes.
 
-    Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile; a quantity that was measured at one value of its
-    parameter is a point and a bar for each model. Panels of one row and quantity have one scale, in whichever group they are, and panels
-    below each other one range of the parameter.
+    Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile; a quantity
+    that was measured at one value of its parameter is a point and a bar for each model. Panels of
+    one row and quantity have one scale, in whichever group they are, and panels below each other
+    one range of the parameter.
 
     Parameters
     ----------
-    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and quantities stays empty. The curves of all
-        groups have the same names, the parent's first.
-    band_of : what the repetitions are, e.g. "10 seeds"; None where there is one, so that nothing has a band.
+    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and
+        quantities stays empty. The curves of all groups have the same names, the parent's first.
+    band_of : what the repetitions are, e.g. "10 seeds"; None where there is one, so that nothing
+    has a band.
     rows : the most on a page.
 
     Returns
@@ -222,20 +332,39 @@ def dataset_pages(panels: Mapping[str, Panels], *, band_of: str | None, rows: in
     columns, names = columns_of(panels.values()), names_of(panels.values())
     shown = list(panels)
     with styled():
-        return [_page({row: panels[row] for row in shown[i : i + rows]}, columns, names, band_of) for i in range(0, len(shown), rows)]
+        return [
+            _page({row: panels[row] for row in shown[i : i + rows]}, columns, names, band_of)
+            for i in range(0, len(shown), rows)
+        ]
 
 
-def _page(panels: Mapping[str, Panels], columns: list[Column], names: list[str], band_of: str | None) -> Figure:
+def _page(
+    panels: Mapping[str, Panels], columns: list[Column], names: list[str], band_of: str | None
+) -> Figure:
     figure = new_figure(FULL_WIDTH, HEAD + len(panels) * HEIGHT + (len(panels) - 1) * GAP + BOTTOM)
     lefts, width = places(columns, _NAME, _TICKS)
     head(figure, lefts, width, names, band_of)
-    ranges = {(g, q): _range([row[g][q] for row in panels.values() if q in row.get(g, {})]) for g, q in columns}
-    lowest = {column: row for row, groups in panels.items() for column in columns if column[1] in groups.get(column[0], {})}
+    ranges = {
+        (g, q): _range([row[g][q] for row in panels.values() if q in row.get(g, {})])
+        for g, q in columns
+    }
+    lowest = {
+        column: row
+        for row, groups in panels.items()
+        for column in columns
+        if column[1] in groups.get(column[0], {})
+    }
     for i, (row, groups) in enumerate(panels.items()):
         bottom = figure.get_figheight() - HEAD - HEIGHT - i * (HEIGHT + GAP)
-        drawn = {c: add_axes(figure, lefts[c], bottom, width, HEIGHT) for c in columns if c[1] in groups.get(c[0], {})}
+        drawn = {
+            c: add_axes(figure, lefts[c], bottom, width, HEIGHT)
+            for c in columns
+            if c[1] in groups.get(c[0], {})
+        }
         for (group, quantity), axes in drawn.items():
-            draw_repeated(axes, groups[group][quantity], labelled=lowest[group, quantity] == row, layered=True)
+            draw_repeated(
+                axes, groups[group][quantity], labelled=lowest[group, quantity] == row, layered=True
+            )
             if len(groups[group][quantity].x) > 1:
                 axes.set_xlim(*ranges[group, quantity])
         one_scale_a_quantity(drawn)
@@ -245,7 +374,9 @@ def _page(panels: Mapping[str, Panels], columns: list[Column], names: list[str],
 
 def _range(measured: list[Repeated]) -> tuple[float, float]:
     """First and last value of the parameter that any of them has."""
-    return min((float(one.x[0]) for one in measured), default=0.0), max((float(one.x[-1]) for one in measured), default=1.0)
+    return min((float(one.x[0]) for one in measured), default=0.0), max(
+        (float(one.x[-1]) for one in measured), default=1.0
+    )
 
 
 def _name(figure: Figure, row: str, bottom: float) -> None:
@@ -255,7 +386,17 @@ def _name(figure: Figure, row: str, bottom: float) -> None:
     lines = [row] if text_size(figure, row, _SIZE)[0] <= room else _halves(row)
     text = "\n".join(fitted(figure, line, _SIZE, room) for line in lines)
     where = 0.5 * _NAME / total, (bottom + HEIGHT / 2) / height
-    figure.text(*where, text, rotation=90, ha="center", va="center", ma="center", fontsize=_SIZE, linespacing=1.05, color=BLACK)
+    figure.text(
+        *where,
+        text,
+        rotation=90,
+        ha="center",
+        va="center",
+        ma="center",
+        fontsize=_SIZE,
+        linespacing=1.05,
+        color=BLACK,
+    )
 
 
 def _halves(name: str) -> list[str]:
@@ -276,23 +417,31 @@ def _check(panels: Mapping[str, Panels], rows: int) -> None:
             for quantity, measured in drawn.items():
                 which = f"{quantity!r} of {group!r} in {row!r}"
                 if list(measured.curves) != names:  # what a line is goes by its position
-                    raise ValueError(f"{which} must have the curves that all have, {names}, got {list(measured.curves)}")
+                    raise ValueError(
+                        f"{which} must have the curves that all have, {names}, got"
+                        f" {list(measured.curves)}"
+                    )
                 check_repeated(which, measured, at_least=1)
 
 
 _DATA = 0.72  # inches
 
 
-def simulation_summary(data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels], *, band_of: str) -> Figure:
-    """One row for each simulation, as Figure 1 of Dey et al.: its data, then each quantity for each group of models.
+def simulation_summary(
+    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels], *, band_of: str
+) -> Figure:
+    """One row for each simulation, as Figure 1 of Dey et al.: its data, then each quantity for each
+    group of models.
 
-    Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile. Panels of one row and quantity have one scale, in
-    whichever group they are.
+    Lines are medians over repetitions, bands go from their 25 % to their 75 % quantile. Panels of
+    one row and quantity have one scale, in whichever group they are.
 
     Parameters
     ----------
-    data : row → Float[n, 2] and Int[n], the first two features of some training rows, and their classes.
-    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and quantities stays empty.
+    data : row → Float[n, 2] and Int[n], the first two features of some training rows, and their
+    classes.
+    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and
+    quantities stays empty.
     band_of : what the repetitions are, e.g. "10 seeds".
 
     Returns
@@ -307,8 +456,16 @@ def simulation_summary(data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels
     """
     _check_summary(data, panels)
     columns = columns_of(panels.values())
-    labels = {row: {c: panels[row][c[0]][c[1]].x_label for c in columns if c[1] in panels[row].get(c[0], {})} for row in data}
-    ends = [*({row for row, below in pairwise(data) if labels[row] != labels[below]}), list(data)[-1]]
+    labels = {
+        row: {
+            c: panels[row][c[0]][c[1]].x_label for c in columns if c[1] in panels[row].get(c[0], {})
+        }
+        for row in data
+    }
+    ends = [
+        *({row for row, below in pairwise(data) if labels[row] != labels[below]}),
+        list(data)[-1],
+    ]
     with styled():
         inner = sum(LABELLED_GAP if row in ends else GAP for row in list(data)[:-1])
         figure = new_figure(FULL_WIDTH, HEAD + len(data) * HEIGHT + inner + BOTTOM)
@@ -317,7 +474,11 @@ def simulation_summary(data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels
         for i, row in enumerate(data):
             bottom = top - HEIGHT
             _show_data(add_axes(figure, NAME, bottom, _DATA, HEIGHT), row, data[row])
-            drawn = {c: add_axes(figure, lefts[c], bottom, width, HEIGHT) for c in columns if c in labels[row]}
+            drawn = {
+                c: add_axes(figure, lefts[c], bottom, width, HEIGHT)
+                for c in columns
+                if c in labels[row]
+            }
             for (group, quantity), axes in drawn.items():
                 draw_repeated(axes, panels[row][group][quantity], labelled=row in ends)
             one_scale_a_quantity(drawn)
@@ -334,9 +495,14 @@ def _show_data(axes: Axes, row: str, points: tuple[np.ndarray, np.ndarray]) -> N
     axes.spines[:].set_visible(False)
 
 
-def _check_summary(data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels]) -> None:
+def _check_summary(
+    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels]
+) -> None:
     if not data or set(data) != set(panels):
-        raise ValueError(f"simulation_summary needs data and panels of the same rows, got {list(data)} and {list(panels)}")
+        raise ValueError(
+            f"simulation_summary needs data and panels of the same rows, got {list(data)} and"
+            f" {list(panels)}"
+        )
     if not any(drawn for groups in panels.values() for drawn in groups.values()):
         raise ValueError("simulation_summary needs a panel in at least one row")
     for row, points in data.items():

@@ -17,13 +17,26 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from kdgraph.figures.run_figures import Drawing, run_figure
-from kdgraph.figures.style import FULL_WIDTH, add_axes, fitted, new_figure, posterior_colormap, styled
+from kdgraph.figures.style import (
+    FULL_WIDTH,
+    add_axes,
+    fitted,
+    new_figure,
+    posterior_colormap,
+    styled,
+)
 from kdgraph.parameters import Count, Positive
 
 Box = tuple[float, float, float, float]
 """x0, x1, y0, y1."""
 
-_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = 0.42, 0.2, 0.72, 0.36, 0.22  # inches around and between the maps
+_LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = (
+    0.42,
+    0.2,
+    0.72,
+    0.36,
+    0.22,
+)  # inches around and between the maps
 _PANEL = (FULL_WIDTH - _LEFT - _RIGHT - 2 * _GAP) / 3  # three maps fill the width
 _TITLE_SIZE = 8.0  # points
 
@@ -42,10 +55,12 @@ def posterior_maps(
 
     Parameters
     ----------
-    maps : title → Float[g, h] in ``limits``; row 0 is the lowest y, column 0 the lowest x. Drawn left to right.
+    maps : title → Float[g, h] in ``limits``; row 0 is the lowest y, column 0 the lowest x. Drawn
+    left to right.
     extent : the outer edges of the grid.
     id_box : where the training data are; outlined in every panel. None draws no outline.
-    class_label : what the colour is, beside the colour bar: "P(class 0 | x)", "largest probability".
+    class_label : what the colour is, beside the colour bar: "P(class 0 | x)", "largest
+    probability".
     points : Float[m, 2], rows to show as dots in the first panel, e.g. training data.
     limits : values at the two ends of the colour bar; the neutral colour is halfway.
     axis_names : names of the two features.
@@ -73,8 +88,17 @@ def posterior_maps(
             _dress(axes, fitted(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0)
             outline(axes, id_box, extent, labelled=i == 0)
             if i == 0 and points is not None:
-                axes.plot(*np.asarray(points).T, ".", color="black", markersize=1.2, markeredgewidth=0, gid="points")
-        color_bar(scale, add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect), class_label)
+                axes.plot(
+                    *np.asarray(points).T,
+                    ".",
+                    color="black",
+                    markersize=1.2,
+                    markeredgewidth=0,
+                    gid="points",
+                )
+        color_bar(
+            scale, add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect), class_label
+        )
     return figure
 
 
@@ -98,18 +122,54 @@ def color_bar(scale: Normalize, axes: Axes, label: str) -> None:
     axes.set_ylabel(label)
 
 
-def outline(axes: Axes, id_box: Box | None, extent: Box, *, labelled: bool, size: float = 6.5) -> None:
-    """Outline where the data are in black dashes on white, seen on every colour; ``labelled`` names both sides in this many points."""
+def outline(
+    axes: Axes, id_box: Box | None, extent: Box, *, labelled: bool, size: float = 6.5
+) -> None:
+    """Outline where the data are in black dashes on white, seen on every colour; ``labelled`` names
+    both sides in this many points.
+    """
     if id_box is None:
         return
     x0, x1, y0, y1 = id_box
     for color, width, dashes in (("white", 1.6, "-"), ("black", 0.9, (0, (4, 2.5)))):
-        axes.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=color, linewidth=width, linestyle=dashes, gid="id_box"))
+        axes.add_patch(
+            Rectangle(
+                (x0, y0),
+                x1 - x0,
+                y1 - y0,
+                fill=False,
+                edgecolor=color,
+                linewidth=width,
+                linestyle=dashes,
+                gid="id_box",
+            )
+        )
     if labelled:
-        plate = {"boxstyle": "square,pad=0.18", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+        plate = {
+            "boxstyle": "square,pad=0.18",
+            "facecolor": "white",
+            "edgecolor": "none",
+            "alpha": 0.85,
+        }
         above, corner = (x0, y1), (extent[0], extent[3])
-        axes.annotate("ID", above, (2.5, -2.5), textcoords="offset points", va="top", bbox=plate, fontsize=size)
-        axes.annotate("OOD", corner, (2.5, -2.5), textcoords="offset points", va="top", bbox=plate, fontsize=size)
+        axes.annotate(
+            "ID",
+            above,
+            (2.5, -2.5),
+            textcoords="offset points",
+            va="top",
+            bbox=plate,
+            fontsize=size,
+        )
+        axes.annotate(
+            "OOD",
+            corner,
+            (2.5, -2.5),
+            textcoords="offset points",
+            va="top",
+            bbox=plate,
+            fontsize=size,
+        )
 
 
 def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
@@ -117,10 +177,14 @@ def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
         raise ValueError("posterior_maps needs at least one map")
     for title, values in maps.items():
         if np.ndim(values) != 2:
-            raise ValueError(f"the map {title!r} must be two-dimensional, got shape {np.shape(values)}")
+            raise ValueError(
+                f"the map {title!r} must be two-dimensional, got shape {np.shape(values)}"
+            )
         low, high = np.min(values), np.max(values)
         if not (low >= limits[0] - 1e-6 and high <= limits[1] + 1e-6):  # NaN fails this too
-            raise ValueError(f"the map {title!r} must lie in {list(limits)}, got {low:g} to {high:g}")
+            raise ValueError(
+                f"the map {title!r} must lie in {list(limits)}, got {low:g} to {high:g}"
+            )
 
 
 @run_figure("posterior_maps")
@@ -147,4 +211,6 @@ def posterior_maps_of_run(run: Drawing, *, grid: Count = 150, reach: Positive = 
     step_x, step_y = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
     extent = (x[0] - step_x, x[-1] + step_x, y[0] - step_y, y[-1] + step_y)
     id_box = (low[0], high[0], low[1], high[1])
-    return posterior_maps(maps, extent, id_box, class_label=f"P(class {run.splits.train.classes[0]} | x)")
+    return posterior_maps(
+        maps, extent, id_box, class_label=f"P(class {run.splits.train.classes[0]} | x)"
+    )

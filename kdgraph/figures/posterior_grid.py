@@ -10,9 +10,25 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from kdgraph.figures.posterior import Box, color_bar, outline
-from kdgraph.figures.style import BLACK, FULL_WIDTH, add_axes, check_points, class_points, fitted, new_figure, posterior_colormap, styled
+from kdgraph.figures.style import (
+    BLACK,
+    FULL_WIDTH,
+    add_axes,
+    check_points,
+    class_points,
+    fitted,
+    new_figure,
+    posterior_colormap,
+    styled,
+)
 
-_LEFT, _GAP, _BEFORE_BAR, _BAR, _RIGHT = 0.34, 0.05, 0.09, 0.08, 0.46  # inches: the row's name and ticks, between maps, the colour bar
+_LEFT, _GAP, _BEFORE_BAR, _BAR, _RIGHT = (
+    0.34,
+    0.05,
+    0.09,
+    0.08,
+    0.46,
+)  # inches: the row's name and ticks, between maps, the colour bar
 _BOTTOM, _LINE = 0.17, 0.13  # inches below the maps, and of each line of a title
 _SMALL, _TITLE = 6.0, 7.0  # points
 
@@ -25,13 +41,15 @@ def posterior_grid(
     *,
     class_label: str,
 ) -> Figure:
-    """One row for each simulation, as Figure 4 of Dey et al.: its data, then the map of each model, on one colour scale.
+    """One row for each simulation, as Figure 4 of Dey et al.: its data, then the map of each model,
+    on one colour scale.
 
     Parameters
     ----------
     data : row → Float[n, 2] and Int[n], training rows and their classes.
-    maps : row → title → Float[g, h] in [0, 1]; row 0 of a map is the lowest y, column 0 the lowest x. A line break in a title makes a
-        second line. What a row lacks of another's titles stays empty.
+    maps : row → title → Float[g, h] in [0, 1]; row 0 of a map is the lowest y, column 0 the lowest
+        x. A line break in a title makes a second line. What a row lacks of another's titles stays
+        empty.
     extent : the outer edges of every map.
     id_box : where the training data are; outlined in every map.
     class_label : what the colour is, beside the colour bar.
@@ -44,17 +62,22 @@ def posterior_grid(
     Raises
     ------
     ValueError
-        No row, data that are not two features with labels, a map that is not two-dimensional or leaves [0, 1].
+        No row, data that are not two features with labels, a map that is not two-dimensional or
+        leaves [0, 1].
     """
     _check(data, maps)
     titles = list(dict.fromkeys(title for drawn in maps.values() for title in drawn))
     columns = ["data", *titles]
-    panel = (FULL_WIDTH - _LEFT - _BEFORE_BAR - _BAR - _RIGHT - (len(columns) - 1) * _GAP) / len(columns)
+    panel = (FULL_WIDTH - _LEFT - _BEFORE_BAR - _BAR - _RIGHT - (len(columns) - 1) * _GAP) / len(
+        columns
+    )
     panel = min(panel, 1.6)
     top = 0.05 + _LINE * max(title.count("\n") + 1 for title in columns)
     height = _BOTTOM + len(data) * panel + (len(data) - 1) * _GAP + top
     with styled():
-        figure = new_figure(_LEFT + len(columns) * (panel + _GAP) - _GAP + _BEFORE_BAR + _BAR + _RIGHT, height)
+        figure = new_figure(
+            _LEFT + len(columns) * (panel + _GAP) - _GAP + _BEFORE_BAR + _BAR + _RIGHT, height
+        )
         for i, row in enumerate(data):
             bottom = _BOTTOM + (len(data) - 1 - i) * (panel + _GAP)
             for j, title in enumerate(columns):
@@ -68,8 +91,20 @@ def posterior_grid(
                     axes.set_ylabel(row, fontsize=_TITLE, color=BLACK, labelpad=1)
             if i == 0:
                 for j, title in enumerate(columns):
-                    _name(figure, title, _LEFT + j * (panel + _GAP) + panel / 2, bottom + panel + 0.04, panel + _GAP)
-        bar = add_axes(figure, figure.get_figwidth() - _RIGHT - _BAR, _BOTTOM, _BAR, len(data) * (panel + _GAP) - _GAP)
+                    _name(
+                        figure,
+                        title,
+                        _LEFT + j * (panel + _GAP) + panel / 2,
+                        bottom + panel + 0.04,
+                        panel + _GAP,
+                    )
+        bar = add_axes(
+            figure,
+            figure.get_figwidth() - _RIGHT - _BAR,
+            _BOTTOM,
+            _BAR,
+            len(data) * (panel + _GAP) - _GAP,
+        )
         color_bar(Normalize(0, 1), bar, class_label)
     return figure
 
@@ -78,32 +113,59 @@ def _fill(axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], exten
     if isinstance(content, tuple):
         class_points(axes, *content)
     else:
-        axes.imshow(content, cmap=posterior_colormap(), norm=Normalize(0, 1), extent=extent, aspect="auto")
+        axes.imshow(
+            content, cmap=posterior_colormap(), norm=Normalize(0, 1), extent=extent, aspect="auto"
+        )
 
 
 def _dress(axes: Axes, extent: Box, *, first: bool, last: bool) -> None:
-    """Three ticks on the outer panels alone, away from the ends, where the labels of neighbours would meet."""
-    x, y = ([low + share * (high - low) for share in (0.25, 0.5, 0.75)] for low, high in (extent[:2], extent[2:]))
+    """Three ticks on the outer panels alone, away from the ends, where the labels of neighbours
+    would meet.
+    """
+    x, y = (
+        [low + share * (high - low) for share in (0.25, 0.5, 0.75)]
+        for low, high in (extent[:2], extent[2:])
+    )
     axes.set(xlim=extent[:2], ylim=extent[2:], xticks=x, yticks=y)
-    axes.tick_params(labelsize=_SMALL, length=1.5, pad=1, left=first, labelleft=first, bottom=last, labelbottom=last)
+    axes.tick_params(
+        labelsize=_SMALL,
+        length=1.5,
+        pad=1,
+        left=first,
+        labelleft=first,
+        bottom=last,
+        labelbottom=last,
+    )
     axes.spines[:].set_visible(False)
 
 
 def _name(figure: Figure, title: str, x: float, y: float, width: float) -> None:
     total, height = figure.get_size_inches()
     text = "\n".join(fitted(figure, line, _TITLE, width) for line in title.split("\n"))
-    figure.text(x / total, y / height, text, ha="center", va="bottom", fontsize=_TITLE, linespacing=1.1)
+    figure.text(
+        x / total, y / height, text, ha="center", va="bottom", fontsize=_TITLE, linespacing=1.1
+    )
 
 
-def _check(data: Mapping[str, tuple[np.ndarray, np.ndarray]], maps: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+def _check(
+    data: Mapping[str, tuple[np.ndarray, np.ndarray]], maps: Mapping[str, Mapping[str, np.ndarray]]
+) -> None:
     if not data or set(data) != set(maps):
-        raise ValueError(f"posterior_grid needs data and maps of the same rows, got {list(data)} and {list(maps)}")
+        raise ValueError(
+            f"posterior_grid needs data and maps of the same rows, got {list(data)} and"
+            f" {list(maps)}"
+        )
     for row, points in data.items():
         check_points(row, *points)
     for row, drawn in maps.items():
         for title, values in drawn.items():
             if np.ndim(values) != 2:
-                raise ValueError(f"the map {title!r} of {row!r} must be two-dimensional, got shape {np.shape(values)}")
+                raise ValueError(
+                    f"the map {title!r} of {row!r} must be two-dimensional, got shape"
+                    f" {np.shape(values)}"
+                )
             low, high = np.min(values), np.max(values)
             if not (low >= -1e-6 and high <= 1 + 1e-6):  # NaN fails this too
-                raise ValueError(f"the map {title!r} of {row!r} must lie in [0, 1], got {low:g} to {high:g}")
+                raise ValueError(
+                    f"the map {title!r} of {row!r} must lie in [0, 1], got {low:g} to {high:g}"
+                )

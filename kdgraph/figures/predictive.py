@@ -17,7 +17,18 @@ from matplotlib.ticker import MaxNLocator
 
 from kdgraph.errors import ConfigError
 from kdgraph.figures.run_figures import Drawing, run_figure
-from kdgraph.figures.style import BLACK, FULL_WIDTH, GREY, NOTE_SIZE, add_axes, fitted, legend_label, new_figure, roles, styled
+from kdgraph.figures.style import (
+    BLACK,
+    FULL_WIDTH,
+    GREY,
+    NOTE_SIZE,
+    add_axes,
+    fitted,
+    legend_label,
+    new_figure,
+    roles,
+    styled,
+)
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.3, 0.3, 0.38, 0.44, 0.3  # inches
@@ -54,7 +65,8 @@ def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Fi
     Returns
     -------
     Figure
-        A page wide at most. Each panel has a scale of its own, and no ticks of densities, whose areas are 1.
+        A page wide at most. Each panel has a scale of its own, and no ticks of densities, whose
+        areas are 1.
 
     Raises
     ------
@@ -65,9 +77,19 @@ def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Fi
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 5 (b).
     """
-    fits = all(np.shape(values) == np.shape(row.at) for row in rows for values in row.density.values())
-    if not 1 <= len(rows) <= 5 or len({tuple(row.density) for row in rows}) != 1 or not rows[0].density or not fits:
-        raise ValueError("predictive_densities needs one to five rows with the same names, and a density at each of their values")
+    fits = all(
+        np.shape(values) == np.shape(row.at) for row in rows for values in row.density.values()
+    )
+    if (
+        not 1 <= len(rows) <= 5
+        or len({tuple(row.density) for row in rows}) != 1
+        or not rows[0].density
+        or not fits
+    ):
+        raise ValueError(
+            "predictive_densities needs one to five rows with the same names, and a density at each"
+            " of their values"
+        )
     panel = min(_WIDEST, (FULL_WIDTH - _LEFT - _RIGHT - (len(rows) - 1) * _GAP) / len(rows))
     width = _LEFT + len(rows) * panel + (len(rows) - 1) * _GAP + _RIGHT
     names = list(rows[0].density)
@@ -81,19 +103,55 @@ def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Fi
         lines = [Line2D([], [], linewidth=1.2) for _ in names]
         for line, role in zip(lines, (roles(names)[name] for name in names), strict=True):
             line.set(color=role.color, linestyle=role.linestyle)
-        labels = [fitted(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5) for name in names]
-        place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "columnspacing": 1.2}
-        figure.legend(lines, [legend_label(label) for label in labels], ncols=len(names), fontsize=_KEY_SIZE, **place)
+        labels = [
+            fitted(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5)
+            for name in names
+        ]
+        place = {
+            "loc": "upper left",
+            "bbox_to_anchor": (_LEFT / width, 1),
+            "borderaxespad": 0.3,
+            "columnspacing": 1.2,
+        }
+        figure.legend(
+            lines,
+            [legend_label(label) for label in labels],
+            ncols=len(names),
+            fontsize=_KEY_SIZE,
+            **place,
+        )
     return figure
 
 
 def _draw(axes: Axes, row: PredictedRow) -> None:
     for name, role in roles(list(row.density)).items():
-        axes.plot(row.at, row.density[name], color=role.color, linestyle=role.linestyle, linewidth=1.2, label=name)
+        axes.plot(
+            row.at,
+            row.density[name],
+            color=role.color,
+            linestyle=role.linestyle,
+            linewidth=1.2,
+            label=name,
+        )
     top = 1.08 * max(float(values.max()) for values in row.density.values())
     if row.y is not None:
-        axes.plot([row.y, row.y], [0, top], color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="outcome")
-        axes.annotate("y", (row.y, top), (2.5, -1), textcoords="offset points", va="top", fontsize=NOTE_SIZE, color=GREY)
+        axes.plot(
+            [row.y, row.y],
+            [0, top],
+            color=BLACK,
+            linewidth=0.7,
+            linestyle=(0, (1, 1.5)),
+            gid="outcome",
+        )
+        axes.annotate(
+            "y",
+            (row.y, top),
+            (2.5, -1),
+            textcoords="offset points",
+            va="top",
+            fontsize=NOTE_SIZE,
+            color=GREY,
+        )
     axes.set(xlim=(row.at[0], row.at[-1]), ylim=(0, top), yticks=[])
     axes.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
 
@@ -103,43 +161,60 @@ _QUANTILES = 400
 
 
 _SHOWN = 1e-3
-"""Mass of a recalibrated or true distribution at either end that is not drawn; of the parent, which may be far wider, the outer quarters
-need not be."""
+"""Mass of a recalibrated or true distribution at either end that is not drawn; of the parent, which
+may be far wider, the outer quarters need not be.
+"""
 
 
 @run_figure("predictive_densities")
 def predictive_densities_of_run(run: Drawing, rows: Sequence[int] = (), n_rows: Count = 4) -> Any:
-    """Densities of single test rows before and after recalibration, with the true one where it is known, and the outcome.
+    """Densities of single test rows before and after recalibration, with the true one where it is
+    known, and the outcome.
 
     Parameters
     ----------
-    rows : positions of test rows, up to five; none: ``n_rows`` of them, evenly spaced in the order of the parent's means.
+    rows : positions of test rows, up to five; none: ``n_rows`` of them, evenly spaced in the order
+    of the parent's means.
     n_rows : how many then, up to five.
 
     Notes
     -----
-    Of a distribution without a density, as an empirical one behind a recalibrator is, 400 quantiles are smoothed by scipy's
-    ``gaussian_kde``, whose bandwidth rule (Scott's) widens what has several peaks.
+    Of a distribution without a density, as an empirical one behind a recalibrator is, 400 quantiles
+    are smoothed by scipy's ``gaussian_kde``, whose bandwidth rule (Scott's) widens what has several
+    peaks.
     """
     said, truth = run.said("distribution", run.test), run.test.truth
     if said is None:
         return None
     if bad := [row for row in rows if not 0 <= row < run.test.n]:
-        raise ConfigError(f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n - 1}, got {bad[0]}")
+        raise ConfigError(
+            f"figures.draw.predictive_densities.rows must be in 0 to {run.test.n - 1}, got {bad[0]}"
+        )
     if max(len(rows), n_rows) > 5:
-        raise ConfigError(f"figures.draw.predictive_densities draws five rows at most, got {max(len(rows), n_rows)}")
+        raise ConfigError(
+            "figures.draw.predictive_densities draws five rows at most, got"
+            f" {max(len(rows), n_rows)}"
+        )
     if not rows:
         order = np.argsort(said[run.names[0]].mean(), kind="stable")
         rows = order[((np.arange(n_rows) + 0.5) / n_rows * len(order)).astype(int)].tolist()
     every = said if truth is None else {**said, "truth": truth}
     y = np.asarray(run.test.y)
     return predictive_densities(
-        [predicted_row(f"test row {i}{_where(run, i)}", {n: each[i : i + 1] for n, each in every.items()}, y[i]) for i in rows]
+        [
+            predicted_row(
+                f"test row {i}{_where(run, i)}",
+                {n: each[i : i + 1] for n, each in every.items()},
+                y[i],
+            )
+            for i in rows
+        ]
     )
 
 
 def predicted_row(title: str, said: Mapping[str, Any], y: float) -> Any:
-    """A panel of :func:`kdgraph.figures.predictive_densities`: where the distributions of one row have their mass, and its outcome.
+    """A panel of :func:`kdgraph.figures.predictive_densities`: where the distributions of one row
+    have their mass, and its outcome.
 
     Parameters
     ----------
@@ -148,16 +223,29 @@ def predicted_row(title: str, said: Mapping[str, Any], y: float) -> Any:
     y : the outcome.
     """
     outside = [0.25 if i == 0 else _SHOWN for i in range(len(said))]
-    ends = [y, *(end for given, mass in zip(said.values(), outside, strict=True) for end in given.ppf(np.array([mass, 1 - mass]))[0])]
+    ends = [
+        y,
+        *(
+            end
+            for given, mass in zip(said.values(), outside, strict=True)
+            for end in given.ppf(np.array([mass, 1 - mass]))[0]
+        ),
+    ]
     room = 0.15 * float(np.ptp(ends))  # into which the kernel reaches
     at = np.linspace(min(ends) - room, max(ends) + room, 600)
-    return PredictedRow(title, at, {name: _density(given, at) for name, given in said.items()}, float(y))
+    return PredictedRow(
+        title, at, {name: _density(given, at) for name, given in said.items()}, float(y)
+    )
 
 
 def _where(run: Drawing, row: int) -> str:
     """The row's features, where there are no more than two."""
     X, names = run.splits.test.X, run.splits.test.feature_names
-    return "".join(f" · {name} = {X[row, i]:.3g}" for i, name in enumerate(names)) if X.ndim == 2 and X.shape[1] <= 2 else ""
+    return (
+        "".join(f" · {name} = {X[row, i]:.3g}" for i, name in enumerate(names))
+        if X.ndim == 2 and X.shape[1] <= 2
+        else ""
+    )
 
 
 def _density(given: Any, at: np.ndarray) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""The reliability diagram: stated confidence against the share that was right, and how many rows say so.
+"""The reliability diagram: stated confidence against the share that was right, and how many rows
+say so.
 
 Whether the stated confidence is right.
 """
@@ -14,7 +15,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.run_figures import Drawing, run_figure
-from kdgraph.figures.style import COLUMN_WIDTH, GREY, Role, add_axes, fitted, legend_label, new_figure, roles, styled
+from kdgraph.figures.style import (
+    COLUMN_WIDTH,
+    GREY,
+    Role,
+    add_axes,
+    fitted,
+    legend_label,
+    new_figure,
+    roles,
+    styled,
+)
 from kdgraph.metrics import ReliabilityBins, ece, reliability_bins
 from kdgraph.metrics.compat import Strategy
 from kdgraph.parameters import Count
@@ -28,15 +39,17 @@ _NORMAL_95 = 1.959963984540054
 Interval = Literal["wilson", "clopper_pearson"]
 
 
-def reliability_diagram(bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str, float], interval: Interval = "wilson") -> Figure:
+def reliability_diagram(
+    bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str, float], interval: Interval = "wilson"
+) -> Figure:
     """Accuracy against confidence by bin with 95 % intervals, above the number of rows in each bin.
 
     Parameters
     ----------
     bins : name → bins of top-label confidence; the first is the parent, the others are methods.
     ece : name → expected calibration error, shown beside the name.
-    interval : "wilson" (:func:`wilson_interval`), or "clopper_pearson" (:func:`clopper_pearson_interval`), which is wider and never covers
-        less than 95 %.
+    interval : "wilson" (:func:`wilson_interval`), or "clopper_pearson"
+        (:func:`clopper_pearson_interval`), which is wider and never covers less than 95 %.
 
     Returns
     -------
@@ -45,11 +58,15 @@ def reliability_diagram(bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str
 
     Notes
     -----
-    Points are at the mean confidence of their bin. Bars are binomial intervals of the accuracy: the rows' sampling error, which
-    unlike ±√(a(1-a)/n) does not vanish where all of few rows were right.
+    Points are at the mean confidence of their bin. Bars are binomial intervals of the accuracy: the
+    rows' sampling error, which unlike ±√(a(1-a)/n) does not vanish where all of few rows were
+    right.
     """
     if not bins or set(bins) != set(ece):
-        raise ValueError(f"reliability_diagram needs bins and an ECE for the same names, got {sorted(bins)} and {sorted(ece)}")
+        raise ValueError(
+            f"reliability_diagram needs bins and an ECE for the same names, got {sorted(bins)} and"
+            f" {sorted(ece)}"
+        )
     with styled():
         key = _KEY_LINE * (len(bins) + 1)
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _COUNTS + _GAP + _HEIGHT + key + _TOP)
@@ -57,13 +74,26 @@ def reliability_diagram(bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str
         above = add_axes(figure, _LEFT, _BOTTOM + _COUNTS + _GAP, _WIDTH, _HEIGHT, sharex=below)
         for name, role in roles(list(bins)).items():
             short = fitted(figure, name, _KEY_SIZE, _WIDTH - 1.2)
-            _curve(above, f"{legend_label(short)}   ECE {ece[name]:.3f}", bins[name], role, interval)
+            _curve(
+                above, f"{legend_label(short)}   ECE {ece[name]:.3f}", bins[name], role, interval
+            )
             _counts(below, short, bins[name], role)
-        above.plot([0, 1], [0, 1], color=GREY, linewidth=0.7, zorder=0.5, label="perfectly calibrated")
+        above.plot(
+            [0, 1], [0, 1], color=GREY, linewidth=0.7, zorder=0.5, label="perfectly calibrated"
+        )
         _dress(above, below, list(bins.values()), interval)
-        above.legend(loc="lower left", bbox_to_anchor=(0, 1.01), labelspacing=0.25, fontsize=_KEY_SIZE)
+        above.legend(
+            loc="lower left", bbox_to_anchor=(0, 1.01), labelspacing=0.25, fontsize=_KEY_SIZE
+        )
         note = {"ha": "right", "fontsize": _KEY_SIZE - 0.5, "color": GREY}
-        above.annotate(_BARS[interval], (1, 1.01), (0, 5), xycoords="axes fraction", textcoords="offset points", **note)
+        above.annotate(
+            _BARS[interval],
+            (1, 1.01),
+            (0, 5),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            **note,
+        )
     return figure
 
 
@@ -86,7 +116,8 @@ def wilson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, n
 
 
 def clopper_pearson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper end of the 95 % interval of a binomial share that holds in the tails exactly: it covers 95 % or more.
+    """Lower and upper end of the 95 % interval of a binomial share that holds in the tails exactly:
+    it covers 95 % or more.
 
     Parameters
     ----------
@@ -95,13 +126,16 @@ def clopper_pearson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.n
 
     References
     ----------
-    Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934.
+    Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the
+    binomial", Biometrika 26, 1934.
     """
     from scipy.special import betaincinv
 
     right = np.rint(share * count)
     low = np.where(right > 0, betaincinv(np.maximum(right, 1), count - right + 1, 0.025), 0.0)
-    return low, np.where(right < count, betaincinv(right + 1, np.maximum(count - right, 1), 0.975), 1.0)
+    return low, np.where(
+        right < count, betaincinv(right + 1, np.maximum(count - right, 1), 0.975), 1.0
+    )
 
 
 _INTERVALS = {"wilson": wilson_interval, "clopper_pearson": clopper_pearson_interval}
@@ -121,15 +155,26 @@ def _counts(axes: Axes, name: str, found: ReliabilityBins, role: Role) -> None:
     edges = np.append(found.lower, found.upper[-1])
     if not role.filled:  # the parent lies behind as a filled shape, the methods are outlines
         axes.stairs(found.count, edges, fill=True, color="#d9d9d9", gid="parent rows")
-    axes.stairs(found.count, edges, color=role.color, linestyle=role.linestyle, linewidth=1.1, label=name)
+    axes.stairs(
+        found.count, edges, color=role.color, linestyle=role.linestyle, linewidth=1.1, label=name
+    )
 
 
 def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval: Interval) -> None:
-    """Limits that leave out where nothing is: confidences from the lowest populated bin, accuracies from the lowest interval."""
+    """Limits that leave out where nothing is: confidences from the lowest populated bin, accuracies
+    from the lowest interval.
+    """
     left = min(bins.lower[bins.count > 0].min() for bins in found)
-    bottom = min(_INTERVALS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[0].min() for bins in found)
+    bottom = min(
+        _INTERVALS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[0].min()
+        for bins in found
+    )
     bottom = np.floor(10 * min(bottom, left)) / 10
-    above.set(xlim=(left, 1 + 0.02 * (1 - left)), ylim=(bottom, 1 + 0.02 * (1 - bottom)), ylabel="accuracy")
+    above.set(
+        xlim=(left, 1 + 0.02 * (1 - left)),
+        ylim=(bottom, 1 + 0.02 * (1 - bottom)),
+        ylabel="accuracy",
+    )
     above.tick_params(labelbottom=False)
     below.set(xlabel="confidence (largest probability)", ylabel="rows")
     below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
@@ -137,7 +182,9 @@ def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval:
 
 
 @run_figure("reliability_diagram")
-def reliability_diagram_of_run(run: Drawing, *, bins: Count = 15, strategy: Strategy = "uniform", interval: Interval = "wilson") -> Any:
+def reliability_diagram_of_run(
+    run: Drawing, *, bins: Count = 15, strategy: Strategy = "uniform", interval: Interval = "wilson"
+) -> Any:
     """Accuracy against confidence on test rows, by bin.
 
     Parameters
@@ -149,6 +196,9 @@ def reliability_diagram_of_run(run: Drawing, *, bins: Count = 15, strategy: Stra
     if tops is None:
         return None
     y = np.asarray(run.test.y)
-    found = {name: reliability_bins(top.confidence, top.correct(y), bins=bins, strategy=strategy) for name, top in tops.items()}
+    found = {
+        name: reliability_bins(top.confidence, top.correct(y), bins=bins, strategy=strategy)
+        for name, top in tops.items()
+    }
     errors = {name: ece(y, top, bins=bins, strategy=strategy) for name, top in tops.items()}
     return reliability_diagram(found, ece=errors, interval=interval)

@@ -1,4 +1,5 @@
-"""What confidence is worth where "unsure" may be said: reward gained over the parent against the price of a mistake.
+"""What confidence is worth where "unsure" may be said: reward gained over the parent against the
+price of a mistake.
 
 What the confidence is worth to who may say "unsure": from the table that metrics=decisions makes.
 """
@@ -33,20 +34,32 @@ from kdgraph.figures.style import (
 )
 
 _LEFT, _RIGHT, _BOTTOM, _GAP, _TOP = 0.5, 0.12, 0.36, 0.12, 0.06  # inches
-_HEIGHT, _LOWER, _NOTE, _LABEL = 1.6, 0.85, 0.14, 0.38  # inches: both panels, a line of the note, how far left an axis is named
+_HEIGHT, _LOWER, _NOTE, _LABEL = (
+    1.6,
+    0.85,
+    0.14,
+    0.38,
+)  # inches: both panels, a line of the note, how far left an axis is named
 _EVERY = 0.3  # least distance of markers in inches
 Curves = Mapping[str, np.ndarray]
-"""Name → Float[r], or Float[s, r], a row for each run; the first is the parent, the others are methods."""
+"""Name → Float[r], or Float[s, r], a row for each run; the first is the parent, the others are
+methods.
+"""
 
 
-def reward_against_ratio(ratios: np.ndarray, reward: Curves, unsure: Curves, *, band_of: str | None = None) -> Figure:
-    """How much more reward a row methods get than the parent, and the share of rows for which they say "unsure".
+def reward_against_ratio(
+    ratios: np.ndarray, reward: Curves, unsure: Curves, *, band_of: str | None = None
+) -> Figure:
+    """How much more reward a row methods get than the parent, and the share of rows for which they
+    say "unsure".
 
     Parameters
     ----------
-    ratios : Float[r], increasing, above 0: w/u, the cost of a wrong prediction in costs of being unsure; on a logarithmic axis.
-    reward : mean reward a row in units of u, at most 0. Of several runs the line is the mean of the difference to the parent in the same
-        run, and the band one standard deviation of this difference to either side.
+    ratios : Float[r], increasing, above 0: w/u, the cost of a wrong prediction in costs of being
+    unsure; on a logarithmic axis.
+    reward : mean reward a row in units of u, at most 0. Of several runs the line is the mean of the
+        difference to the parent in the same run, and the band one standard deviation of this
+        difference to either side.
     unsure : share of rows below the threshold 1 - u/w; means over runs are drawn.
     band_of : what varies between runs, e.g. "60 seeds"; required where there are several.
 
@@ -62,7 +75,8 @@ def reward_against_ratio(ratios: np.ndarray, reward: Curves, unsure: Curves, *, 
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4 and Section 5.4; the share of "unsure" is ours.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4 and Section 5.4;
+    the share of "unsure" is ours.
     """
     ratios = np.asarray(ratios, dtype=np.float64)
     _check(ratios, reward, unsure, band_of)
@@ -79,25 +93,49 @@ def reward_against_ratio(ratios: np.ndarray, reward: Curves, unsure: Curves, *, 
             _dress(axes, ratios, what)
         parent = np.atleast_2d(reward[names[0]])
         for name in names:
-            _line(above, name, names, ratios, np.atleast_2d(reward[name]) - parent, band=np.ndim(reward[name]) == 2)
+            _line(
+                above,
+                name,
+                names,
+                ratios,
+                np.atleast_2d(reward[name]) - parent,
+                band=np.ndim(reward[name]) == 2,
+            )
             _line(below, name, names, ratios, np.atleast_2d(unsure[name]), band=False)
         above.axhline(0, color=GREY, linewidth=0.6, zorder=1)
         above.tick_params(labelbottom=False)
         below.set(xlabel="cost of a mistake, w/u", ylim=(0, None))
         if band_of is not None:
-            note = fitted(figure, f"lines, bands: mean ± 1 sd of {band_of}, against the parent", NOTE_SIZE, width + _RIGHT)
+            note = fitted(
+                figure,
+                f"lines, bands: mean ± 1 sd of {band_of}, against the parent",
+                NOTE_SIZE,
+                width + _RIGHT,
+            )
             note_above(above, note, ratios[0], "left", 3)
     return figure
 
 
-def _line(axes: Axes, name: str, names: list[str], x: np.ndarray, values: np.ndarray, *, band: bool) -> None:
+def _line(
+    axes: Axes, name: str, names: list[str], x: np.ndarray, values: np.ndarray, *, band: bool
+) -> None:
     role = roles(names)[name]
     middle, sd = mean_and_sd(values)
-    every = max(1, int(np.ceil(len(x) * _EVERY / (axes.get_window_extent().width / axes.figure.dpi))))
+    every = max(
+        1, int(np.ceil(len(x) * _EVERY / (axes.get_window_extent().width / axes.figure.dpi)))
+    )
     style = {"markersize": 3.0, "linewidth": 1.2, "markevery": (names.index(name) % every, every)}
     axes.plot(x, middle, label=name, zorder=2 if name == names[0] else 3, **role.line() | style)
     if band and name != names[0]:  # the parent's difference to itself has none
-        axes.fill_between(x, middle - sd, middle + sd, color=role.color, alpha=0.13, linewidth=0, gid=f"band {name}")
+        axes.fill_between(
+            x,
+            middle - sd,
+            middle + sd,
+            color=role.color,
+            alpha=0.13,
+            linewidth=0,
+            gid=f"band {name}",
+        )
 
 
 def _dress(axes: Axes, ratios: np.ndarray, what: str) -> None:
@@ -115,25 +153,40 @@ def _check(ratios: np.ndarray, reward: Curves, unsure: Curves, band_of: str | No
     if ratios.ndim != 1 or len(ratios) < 2 or not (np.diff(ratios) > 0).all() or ratios[0] <= 0:
         raise ValueError("reward_against_ratio needs two or more increasing ratios above 0")
     if len(reward) < 2 or list(reward) != list(unsure):
-        raise ValueError(f"reward_against_ratio needs the parent and a method, and the same in both, got {list(reward)} and {list(unsure)}")
+        raise ValueError(
+            "reward_against_ratio needs the parent and a method, and the same in both, got"
+            f" {list(reward)} and {list(unsure)}"
+        )
     runs = {np.shape(values)[:-1] for curves in (reward, unsure) for values in curves.values()}
     for curves in (reward, unsure):
         for name, values in curves.items():
-            if np.ndim(values) not in (1, 2) or np.shape(values)[-1] != len(ratios) or len(runs) > 1 or not np.isfinite(values).all():
+            if (
+                np.ndim(values) not in (1, 2)
+                or np.shape(values)[-1] != len(ratios)
+                or len(runs) > 1
+                or not np.isfinite(values).all()
+            ):
                 rule = f"a finite number for each of {len(ratios)} ratios and of the same runs"
-                raise ValueError(f"curves of {name!r} must have {rule}, got shape {np.shape(values)}")
+                raise ValueError(
+                    f"curves of {name!r} must have {rule}, got shape {np.shape(values)}"
+                )
     if band_of is None and runs != {()}:
         raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")
 
 
 @run_figure("reward_against_ratio")
 def reward_against_ratio_of_run(run: Drawing, table: str = "reward_by_ratio") -> Any:
-    """Reward gained over the parent against the cost of a mistake, where ``table``, a key in ``metrics``, has two ratios or more."""
+    """Reward gained over the parent against the cost of a mistake, where ``table``, a key in
+    ``metrics``, has two ratios or more.
+    """
     found = by_name(run, table)
     if found is None:
         return None
     ratios, order = np.unique(found[run.names[0]]["ratio"], return_index=True)
     if len(ratios) < 2:
         return None
-    reward, unsure = ({name: columns[column][order] for name, columns in found.items()} for column in ("reward", "unsure"))
+    reward, unsure = (
+        {name: columns[column][order] for name, columns in found.items()}
+        for column in ("reward", "unsure")
+    )
     return reward_against_ratio(ratios, reward, unsure)

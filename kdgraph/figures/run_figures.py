@@ -1,4 +1,5 @@
-"""The figures that there are, by name: one for each decorated function in the modules of this folder.
+"""The figures that there are, by name: one for each decorated function in the modules of this
+folder.
 
 What the figures of a run are drawn from, and how they become files.
 
@@ -30,7 +31,9 @@ _FIGURES: dict[str, Callable[..., Any]] = {}
 
 
 def run_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that registers a figure of a run under ``name``, its key in ``figures.draw`` and the stem of its file."""
+    """Return a decorator that registers a figure of a run under ``name``, its key in
+    ``figures.draw`` and the stem of its file.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _FIGURES[name] = function
@@ -64,12 +67,20 @@ class Drawing:
     models: tuple[Model, Model]
     names: tuple[str, str]
 
-    def save(self, folder: Path, draw: Mapping[str, Mapping[str, Any]], formats: Sequence[str], dpi: int) -> list[str]:
-        """Draw and write every figure that is wanted, by name with its options, and possible; returns file names."""
+    def save(
+        self, folder: Path, draw: Mapping[str, Mapping[str, Any]], formats: Sequence[str], dpi: int
+    ) -> list[str]:
+        """Draw and write every figure that is wanted, by name with its options, and possible;
+        returns file names.
+        """
         from kdgraph.figures.style import save
 
         folder.mkdir(parents=True, exist_ok=True)
-        return [path.name for name, figure in self._figures(draw) for path in save(figure, folder / name, formats, dpi)]
+        return [
+            path.name
+            for name, figure in self._figures(draw)
+            for path in save(figure, folder / name, formats, dpi)
+        ]
 
     def _figures(self, draw: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
         known = run_figures()
@@ -84,12 +95,19 @@ class Drawing:
 
     @cached_property
     def calibration(self) -> Predictions | None:
-        """Of the calibration rows; where nothing was measured on them, both models are asked now. None where there are none."""
-        found = next((found for found in self.evaluation.predictions if found.on == "calibration"), None)
+        """Of the calibration rows; where nothing was measured on them, both models are asked now.
+        None where there are none.
+        """
+        found = next(
+            (found for found in self.evaluation.predictions if found.on == "calibration"), None
+        )
         rows = self.splits.calibration
         if found is not None or not len(rows.y):
             return found
-        parent, calibrated = (model.ask([a for a in ("proba", "top") if model.gives(a)], rows.X) for model in self.models)
+        parent, calibrated = (
+            model.ask([a for a in ("proba", "top") if model.gives(a)], rows.X)
+            for model in self.models
+        )
         from kdgraph.base import Predictions  # imports scikit-learn
 
         return Predictions("calibration", len(rows.y), parent, calibrated, y=rows.y)
@@ -101,13 +119,22 @@ class Drawing:
 
     def said(self, answer: str, found: Predictions) -> dict[str, Any] | None:
         """Name → what each of the two says of a set; None unless both do."""
-        both = {name: said.get(answer) for name, said in zip(self.names, found.models.values(), strict=True)}
+        both = {
+            name: said.get(answer)
+            for name, said in zip(self.names, found.models.values(), strict=True)
+        }
         return None if any(given is None for given in both.values()) else both
 
     def top(self, found: Predictions) -> dict[str, TopLabel] | None:
         """Name → predicted classes and confidence of a set; None unless both models classify."""
-        tops = {name: _top(said) for name, said in zip(self.names, found.models.values(), strict=True)}
-        return {name: top for name, top in tops.items() if top is not None} if None not in tops.values() else None
+        tops = {
+            name: _top(said) for name, said in zip(self.names, found.models.values(), strict=True)
+        }
+        return (
+            {name: top for name, top in tops.items() if top is not None}
+            if None not in tops.values()
+            else None
+        )
 
     def confidence(self, found: Predictions) -> dict[str, np.ndarray] | None:
         """Name → Float[n], confidence in the predicted class; None unless both models classify."""
@@ -115,12 +142,23 @@ class Drawing:
         return None if tops is None else {name: top.confidence for name, top in tops.items()}
 
     def families(self) -> list[list[Predictions]]:
-        """Out-of-distribution sets of one name and parameter, in order of its value; a set with more parameters, or none, is alone."""
+        """Out-of-distribution sets of one name and parameter, in order of its value; a set with
+        more parameters, or none, is alone.
+        """
         by_name: dict[tuple[Any, ...], list[Predictions]] = {}
         for found in self.evaluation.predictions:
             if found.on == "ood":
-                by_name.setdefault((found.ood, *(found.params if len(found.params) == 1 else found.params.items())), []).append(found)
-        return [sorted(family, key=lambda one: tuple(one.params.values())) for family in by_name.values()]
+                by_name.setdefault(
+                    (
+                        found.ood,
+                        *(found.params if len(found.params) == 1 else found.params.items()),
+                    ),
+                    [],
+                ).append(found)
+        return [
+            sorted(family, key=lambda one: tuple(one.params.values()))
+            for family in by_name.values()
+        ]
 
 
 def _top(said: Mapping[str, Any]) -> TopLabel | None:
@@ -137,12 +175,17 @@ def parameter_of(found: Predictions) -> tuple[str, float]:
 
 def title_of(found: Predictions) -> str:
     """The set's name above its parameters: ``ellipse``, ``axis 30``."""
-    params = ", ".join(f"{value:g}" if name == found.ood else f"{name} {value:g}" for name, value in found.params.items())
+    params = ", ".join(
+        f"{value:g}" if name == found.ood else f"{name} {value:g}"
+        for name, value in found.params.items()
+    )
     return f"{found.ood}\n{params}" if params else str(found.ood)
 
 
 def mean_confidence(run: Drawing, sets: list[Predictions]) -> dict[str, np.ndarray] | None:
-    """Name → Float[s], mean confidence on each of the sets; None where a model does not classify."""
+    """Name → Float[s], mean confidence on each of the sets; None where a model does not
+    classify.
+    """
     said = [run.confidence(found) for found in sets]
     if any(each is None for each in said):
         return None
@@ -153,13 +196,21 @@ Columns = dict[str, np.ndarray]
 
 
 def by_name(run: Drawing, table: str) -> dict[str, Columns] | None:
-    """Name of each of the two models → the columns of its rows on the test set; None where the table was not measured."""
+    """Name of each of the two models → the columns of its rows on the test set; None where the
+    table was not measured.
+    """
     rows = [row for row in run.evaluation.tables.get(table, []) if row["on"] == "test"]
     if not rows:
         return None
     columns = [column for column in rows[0] if column not in ("of", "on", "ood")]
     of = dict(zip(run.names, ("parent", "calibrated"), strict=True))
-    return {name: {column: np.array([row[column] for row in rows if row["of"] == one]) for column in columns} for name, one in of.items()}
+    return {
+        name: {
+            column: np.array([row[column] for row in rows if row["of"] == one])
+            for column in columns
+        }
+        for name, one in of.items()
+    }
 
 
 def column_of(found: Mapping[str, Columns], column: str) -> Columns:

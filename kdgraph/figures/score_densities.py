@@ -1,4 +1,6 @@
-"""Where the scores of right and of wrong rows lie, and the confidence that is made of it: two panels side by side."""
+"""Where the scores of right and of wrong rows lie, and the confidence that is made of it: two
+panels side by side.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,15 @@ from kdgraph.figures.style import (
 )
 from kdgraph.metrics import ReliabilityBins
 
-_LEFT, _GAP, _RIGHT, _BOTTOM, _HEIGHT, _LINE, _NOTE = 0.5, 0.62, 0.1, 0.38, 1.75, 0.15, 0.15  # inches
+_LEFT, _GAP, _RIGHT, _BOTTOM, _HEIGHT, _LINE, _NOTE = (
+    0.5,
+    0.62,
+    0.1,
+    0.38,
+    1.75,
+    0.15,
+    0.15,
+)  # inches
 _WIDTH = (FULL_WIDTH - _LEFT - _GAP - _RIGHT) / 2
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
 _OF_DENSITY = tuple(zip((GREEN, ORANGE, BLACK, PURPLE), _DASHES, strict=True))
@@ -52,13 +62,15 @@ def score_densities(
     log: bool = False,
     note: str | None = None,
 ) -> Figure:
-    """Densities of scores on the left, and the confidence that is their ratio on the right, over the share of rows that was right.
+    """Densities of scores on the left, and the confidence that is their ratio on the right, over
+    the share of rows that was right.
 
     Parameters
     ----------
     densities : name ("right rows") → scores and density; up to :data:`AT_MOST`.
     confidence : name → scores and confidence; as many.
-    histogram : bins of the score, on the scale of the lines, against whether the prediction is right; steps with 95 % intervals (Wilson's).
+    histogram : bins of the score, on the scale of the lines, against whether the prediction is
+    right; steps with 95 % intervals (Wilson's).
     density_label, score_label : of the axes.
     log : whether densities are on a logarithmic axis, which then spans five decades at most.
     note : small text below, about what is not in the panels.
@@ -82,26 +94,53 @@ def score_densities(
     foot = _BOTTOM + (_NOTE if note else 0)
     with styled():
         figure = new_figure(FULL_WIDTH, foot + _HEIGHT + head)
-        left, right = (add_axes(figure, _LEFT + i * (_WIDTH + _GAP), foot, _WIDTH, _HEIGHT) for i in range(2))
+        left, right = (
+            add_axes(figure, _LEFT + i * (_WIDTH + _GAP), foot, _WIDTH, _HEIGHT) for i in range(2)
+        )
         _lines(left, densities, _OF_DENSITY, "density")
         _scale(left, densities, log)
         if histogram is not None:
             _steps(right, histogram)
         _lines(right, confidence, _OF_CONFIDENCE, "confidence")
         right.set_ylim(-0.02, 1.02)
-        ends = [float(at) for score, _ in (*densities.values(), *confidence.values()) for at in (np.min(score), np.max(score))]
+        ends = [
+            float(at)
+            for score, _ in (*densities.values(), *confidence.values())
+            for at in (np.min(score), np.max(score))
+        ]
         for axes, label in ((left, density_label), (right, "confidence")):
             axes.set(xlim=(min(ends), max(ends)), xlabel=score_label, ylabel=label)
-            axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=NOTE_SIZE, labelspacing=0.2)
+            axes.legend(
+                loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=NOTE_SIZE, labelspacing=0.2
+            )
         if note:
             text = fitted(figure, note, NOTE_SIZE, FULL_WIDTH - 0.1)
-            figure.text(0.5, 0.03 / figure.get_figheight(), text, fontsize=NOTE_SIZE, color=GREY, ha="center", va="bottom")
+            figure.text(
+                0.5,
+                0.03 / figure.get_figheight(),
+                text,
+                fontsize=NOTE_SIZE,
+                color=GREY,
+                ha="center",
+                va="bottom",
+            )
     return figure
 
 
-def _lines(axes: Axes, lines: Mapping[str, Line], styles: tuple[tuple[str, Any], ...], kind: str) -> None:
+def _lines(
+    axes: Axes, lines: Mapping[str, Line], styles: tuple[tuple[str, Any], ...], kind: str
+) -> None:
     for (name, (score, value)), (color, dashes) in zip(lines.items(), styles, strict=False):
-        axes.plot(score, value, color=color, linestyle=dashes, linewidth=1.2, label=legend_label(name), zorder=3, gid=f"{kind} {name}")
+        axes.plot(
+            score,
+            value,
+            color=color,
+            linestyle=dashes,
+            linewidth=1.2,
+            label=legend_label(name),
+            zorder=3,
+            gid=f"{kind} {name}",
+        )
 
 
 def _scale(axes: Axes, densities: Mapping[str, Line], log: bool) -> None:
@@ -119,7 +158,16 @@ def _steps(axes: Axes, bins: ReliabilityBins) -> None:
     """Shares of right rows, level in each bin that has any, with an interval in its middle."""
     here = bins.count > 0
     edges, label = [*bins.lower, bins.upper[-1]], "share right, with 95 % intervals"
-    axes.stairs(bins.accuracy, edges, baseline=None, label=label, gid="steps", color=BLACK, linewidth=0.9, zorder=2)
+    axes.stairs(
+        bins.accuracy,
+        edges,
+        baseline=None,
+        label=label,
+        gid="steps",
+        color=BLACK,
+        linewidth=0.9,
+        zorder=2,
+    )
     middle = (bins.lower + bins.upper)[here] / 2
     ends = wilson_interval(bins.accuracy[here], bins.count[here])
     axes.vlines(middle, *ends, gid="intervals", color=BLACK, linewidth=0.6, alpha=0.7, zorder=2)
@@ -128,7 +176,12 @@ def _steps(axes: Axes, bins: ReliabilityBins) -> None:
 def _check(densities: Mapping[str, Line], confidence: Mapping[str, Line]) -> None:
     for what, lines in (("densities", densities), ("confidence", confidence)):
         if not 1 <= len(lines) <= AT_MOST:
-            raise ValueError(f"score_densities draws 1 to {AT_MOST} lines of {what}, got {len(lines)}")
+            raise ValueError(
+                f"score_densities draws 1 to {AT_MOST} lines of {what}, got {len(lines)}"
+            )
         for name, (score, value) in lines.items():
             if np.ndim(score) != 1 or np.shape(score) != np.shape(value) or not len(score):
-                raise ValueError(f"{name!r} of {what} needs one value for each score, got shapes {np.shape(score)} and {np.shape(value)}")
+                raise ValueError(
+                    f"{name!r} of {what} needs one value for each score, got shapes"
+                    f" {np.shape(score)} and {np.shape(value)}"
+                )

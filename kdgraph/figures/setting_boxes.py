@@ -38,13 +38,19 @@ Settings = Mapping[str, Mapping[str, np.ndarray]]
 
 
 def boxes_by_setting(
-    panels: Mapping[str, Settings], setting: str, ideal: Mapping[str, float] | None = None, *, log: tuple[str, ...] = ()
+    panels: Mapping[str, Settings],
+    setting: str,
+    ideal: Mapping[str, float] | None = None,
+    *,
+    log: tuple[str, ...] = (),
 ) -> Figure:
-    """Boxes of the quartiles of repetitions, side by side for the methods of one setting; whiskers reach the farthest within 1.5 boxes.
+    """Boxes of the quartiles of repetitions, side by side for the methods of one setting; whiskers
+    reach the farthest within 1.5 boxes.
 
     Parameters
     ----------
-    panels : what was measured ("MSE") → setting → method → values. The first method is the parent; one may be missing in a setting.
+    panels : what was measured ("MSE") → setting → method → values. The first method is the parent;
+    one may be missing in a setting.
     setting : what the settings are of ("rows").
     ideal : what was measured → a value that is drawn as a line, such as the level of an interval.
     log : panels with a logarithmic axis.
@@ -63,9 +69,20 @@ def boxes_by_setting(
     ----------
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figure 4 (a to f).
     """
-    if not panels or not all(found and all(map(len, found.values())) for settings in panels.values() for found in settings.values()):
-        raise ValueError("boxes_by_setting needs at least one panel, and for every setting some values of each of its methods")
-    names = list(dict.fromkeys(name for settings in panels.values() for found in settings.values() for name in found))
+    if not panels or not all(
+        found and all(map(len, found.values()))
+        for settings in panels.values()
+        for found in settings.values()
+    ):
+        raise ValueError(
+            "boxes_by_setting needs at least one panel, and for every setting some values of each"
+            " of its methods"
+        )
+    names = list(
+        dict.fromkeys(
+            name for settings in panels.values() for found in settings.values() for name in found
+        )
+    )
     width = (FULL_WIDTH - _LEFT - _RIGHT - (len(panels) - 1) * _GAP) / len(panels)
     with styled():
         figure = new_figure(FULL_WIDTH, _BOTTOM + _HEIGHT + _HEAD)
@@ -73,7 +90,14 @@ def boxes_by_setting(
             axes = add_axes(figure, _LEFT + i * (width + _GAP), _BOTTOM, width, _HEIGHT)
             _draw(axes, settings, names)
             if ideal and title in ideal:
-                axes.axhline(ideal[title], color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), zorder=1, gid="ideal")
+                axes.axhline(
+                    ideal[title],
+                    color=BLACK,
+                    linewidth=0.7,
+                    linestyle=(0, (1, 1.5)),
+                    zorder=1,
+                    gid="ideal",
+                )
             if title in log:
                 set_log_scale(axes, "y")
             axes.set(xlabel=setting)
@@ -98,30 +122,62 @@ def _draw(axes: Axes, settings: Settings, names: list[str]) -> None:
                 "markerfacecolor": "white",
             }
             drawn = axes.boxplot(
-                [found[name]], positions=[at], widths=0.78 * step, patch_artist=True, manage_ticks=False,
-                boxprops=dict(line), whiskerprops=line, capprops=line, flierprops=marks,
+                [found[name]],
+                positions=[at],
+                widths=0.78 * step,
+                patch_artist=True,
+                manage_ticks=False,
+                boxprops=dict(line),
+                whiskerprops=line,
+                capprops=line,
+                flierprops=marks,
                 medianprops={"color": role.color, "linewidth": 1.6},
-            )  # fmt: skip
+            )
             drawn["boxes"][0].set_facecolor((*_rgb(role.color), _FILL if role.filled else 0.0))
             drawn["boxes"][0].set_gid(f"box {name}")
             axes.plot([at], [np.median(found[name])], **_mark(role))
-    axes.set(xlim=(-0.5, len(settings) - 0.5), xticks=range(len(settings)), xticklabels=list(settings))
+    axes.set(
+        xlim=(-0.5, len(settings) - 0.5), xticks=range(len(settings)), xticklabels=list(settings)
+    )
     axes.tick_params(axis="x", length=0)
 
 
-def _key(figure: Figure, names: list[str], panels: Mapping[str, Settings], *, has_ideal: bool) -> None:
+def _key(
+    figure: Figure, names: list[str], panels: Mapping[str, Settings], *, has_ideal: bool
+) -> None:
     """What the boxes are, as far as there is room for their names, and of how many repetitions."""
     width, height = figure.get_size_inches()
     looks = [roles(names)[name] for name in names]
-    patches = [Patch(edgecolor=look.color, facecolor=(*_rgb(look.color), _FILL if look.filled else 0.0)) for look in looks]
-    handles: list[Any] = list(zip(patches, (Line2D([], [], **_mark(look)) for look in looks), strict=True))
-    counts = {len(values) for settings in panels.values() for found in settings.values() for values in found.values()}
+    patches = [
+        Patch(edgecolor=look.color, facecolor=(*_rgb(look.color), _FILL if look.filled else 0.0))
+        for look in looks
+    ]
+    handles: list[Any] = list(
+        zip(patches, (Line2D([], [], **_mark(look)) for look in looks), strict=True)
+    )
+    counts = {
+        len(values)
+        for settings in panels.values()
+        for found in settings.values()
+        for values in found.values()
+    }
     many = f"{min(counts)}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     note = f"{many} repetitions a box" + (" · dotted: ideal" if has_ideal else "")
-    room = width - _LEFT - _RIGHT - text_size(figure, note, NOTE_SIZE)[0] - 0.2 - _PATCH * len(names)
+    room = (
+        width - _LEFT - _RIGHT - text_size(figure, note, NOTE_SIZE)[0] - 0.2 - _PATCH * len(names)
+    )
     taken = [text_size(figure, name, _KEY_SIZE)[0] for name in names]
-    labels = list(names) if sum(taken) <= room else [fitted(figure, name, _KEY_SIZE, room / len(names)) for name in names]
-    place = {"loc": "upper left", "bbox_to_anchor": (_LEFT / width, 1), "borderaxespad": 0.3, "columnspacing": 1.2}
+    labels = (
+        list(names)
+        if sum(taken) <= room
+        else [fitted(figure, name, _KEY_SIZE, room / len(names)) for name in names]
+    )
+    place = {
+        "loc": "upper left",
+        "bbox_to_anchor": (_LEFT / width, 1),
+        "borderaxespad": 0.3,
+        "columnspacing": 1.2,
+    }
     figure.legend(
         handles,
         [legend_label(label) for label in labels],
@@ -130,13 +186,28 @@ def _key(figure: Figure, names: list[str], panels: Mapping[str, Settings], *, ha
         handler_map={tuple: HandlerTuple(ndivide=1)},
         **place,
     )
-    figure.text(1 - _RIGHT / width, 1 - 0.11 / height, note, ha="right", va="center", fontsize=NOTE_SIZE, color=GREY)
+    figure.text(
+        1 - _RIGHT / width,
+        1 - 0.11 / height,
+        note,
+        ha="right",
+        va="center",
+        fontsize=NOTE_SIZE,
+        color=GREY,
+    )
 
 
 def _mark(role: Role) -> dict[str, Any]:
     """On the median: what tells boxes apart in greyscale."""
     face = role.color if role.filled else "white"
-    return {"linestyle": "", "marker": role.marker, "markersize": 3.2, "color": role.color, "markerfacecolor": face, "zorder": 3}
+    return {
+        "linestyle": "",
+        "marker": role.marker,
+        "markersize": 3.2,
+        "color": role.color,
+        "markerfacecolor": face,
+        "zorder": 3,
+    }
 
 
 def _rgb(color: str) -> tuple[float, float, float]:

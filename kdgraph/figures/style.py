@@ -1,14 +1,18 @@
-"""How all figures look: print sizes, colours by role, one style sheet, and saving without a trace of when.
+"""How all figures look: print sizes, colours by role, one style sheet, and saving without a trace
+of when.
 
-The colours of a posterior: blue, a neutral grey at "cannot say", yellow; lightness only rises, so it prints in grey too.
+The colours of a posterior: blue, a neutral grey at "cannot say", yellow; lightness only rises, so
+it prints in grey too.
 
-Labels beside lines: each at its line's end, moved apart where they would overlap, and notes above the axes.
+Labels beside lines: each at its line's end, moved apart where they would overlap, and notes above
+the axes.
 
 A key above panels, in as many lines as its words need.
 
 Means and standard deviations over runs, some of which may have no number.
 
-Labelled rows of two features as dots, in the colours that a map of the first class's posterior has where it is sure.
+Labelled rows of two features as dots, in the colours that a map of the first class's posterior has
+where it is sure.
 """
 
 from __future__ import annotations
@@ -38,7 +42,15 @@ FULL_WIDTH = 7.0
 """Inches: both columns."""
 
 BLACK, GREY = "#000000", "#6e6e6e"
-BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442"
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#F0E442",
+)
 """Okabe and Ito's colours, distinct with any colour vision (https://jfly.uni-koeln.de/color/)."""
 ID_SHADE = "#ececec"
 """Fill of the region where the training data are."""
@@ -46,7 +58,9 @@ ID_SHADE = "#ececec"
 
 @dataclass(frozen=True)
 class Role:
-    """How one thing is drawn in every figure; the marker and the dashes carry it where there is no colour."""
+    """How one thing is drawn in every figure; the marker and the dashes carry it where there is no
+    colour.
+    """
 
     color: str
     linestyle: str | tuple[float, tuple[float, ...]] = "-"
@@ -56,7 +70,13 @@ class Role:
     def line(self) -> dict[str, Any]:
         """Keywords of ``Axes.plot``."""
         face = self.color if self.filled else "white"
-        return {"color": self.color, "linestyle": self.linestyle, "marker": self.marker, "markerfacecolor": face, "markeredgewidth": 0.9}
+        return {
+            "color": self.color,
+            "linestyle": self.linestyle,
+            "marker": self.marker,
+            "markerfacecolor": face,
+            "markeredgewidth": 0.9,
+        }
 
 
 TRUTH = Role(BLACK, marker="")
@@ -75,15 +95,18 @@ _DOTTED = (0, (1.0, 1.2))
 
 
 def roles(names: Sequence[str]) -> dict[str, Role]:
-    """Roles by position: the first name is the parent, the others are methods; "truth" is the truth wherever it stands.
+    """Roles by position: the first name is the parent, the others are methods; "truth" is the truth
+    wherever it stands.
 
-    Beyond six methods colours come again, dotted and with hollow markers; beyond twelve methods looks repeat, and nothing tells the
-    thirteenth from the first.
+    Beyond six methods colours come again, dotted and with hollow markers; beyond twelve methods
+    looks repeat, and nothing tells the thirteenth from the first.
     """
     drawn = [name for name in names if name != "truth"]
     again = tuple(replace(role, linestyle=_DOTTED, filled=False) for role in METHODS)
     by_position = (PARENT, *((METHODS + again)[i % (2 * len(METHODS))] for i in range(len(drawn))))
-    return dict(zip(drawn, by_position, strict=False)) | ({"truth": TRUTH} if "truth" in names else {})
+    return dict(zip(drawn, by_position, strict=False)) | (
+        {"truth": TRUTH} if "truth" in names else {}
+    )
 
 
 _NO_TRACE = {
@@ -98,13 +121,19 @@ _lock = threading.RLock()
 def _settings() -> dict[Any, Any]:
     with as_file(files("kdgraph.figures") / "kdgraph.mplstyle") as path:
         ours = matplotlib.rc_params_from_file(path, use_default_template=False)
-    theirs = {key: value for key, value in matplotlib.rcParamsDefault.items() if not key.startswith(("backend", "interactive"))}
+    theirs = {
+        key: value
+        for key, value in matplotlib.rcParamsDefault.items()
+        if not key.startswith(("backend", "interactive"))
+    }
     return theirs | dict(ours)
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw as kdgraph draws, whatever the user's matplotlibrc says; matplotlib's settings are global, so one thread at a time."""
+    """Draw as kdgraph draws, whatever the user's matplotlibrc says; matplotlib's settings are
+    global, so one thread at a time.
+    """
     with _lock, matplotlib.rc_context(_settings()):
         yield
 
@@ -116,10 +145,15 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def add_axes(figure: Figure, left: float, bottom: float, width: float, height: float, **more: Any) -> Axes:
+def add_axes(
+    figure: Figure, left: float, bottom: float, width: float, height: float, **more: Any
+) -> Axes:
     """Axes at a place in inches from the figure's lower left corner."""
     total_width, total_height = figure.get_size_inches()
-    return figure.add_axes((left / total_width, bottom / total_height, width / total_width, height / total_height), **more)
+    return figure.add_axes(
+        (left / total_width, bottom / total_height, width / total_width, height / total_height),
+        **more,
+    )
 
 
 def text_size(figure: Figure, text: str, size: float) -> tuple[float, float]:
@@ -131,7 +165,9 @@ def text_size(figure: Figure, text: str, size: float) -> tuple[float, float]:
 
 
 def fitted(figure: Figure, text: str, size: float, width: float) -> str:
-    """``text``, with its middle left out if it would be wider than ``width`` inches: names of methods differ at both ends."""
+    """``text``, with its middle left out if it would be wider than ``width`` inches: names of
+    methods differ at both ends.
+    """
     keep = len(text)
     short = text
     while keep > 2 and text_size(figure, short, size)[0] > width:
@@ -141,7 +177,9 @@ def fitted(figure: Figure, text: str, size: float, width: float) -> str:
 
 
 def two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]:
-    """``text`` cut at the space nearest to its middle, if it is wider than ``width`` inches and has one."""
+    """``text`` cut at the space nearest to its middle, if it is wider than ``width`` inches and has
+    one.
+    """
     spaces = [i for i, letter in enumerate(text) if letter == " "]
     if not spaces or text_size(figure, text, size)[0] <= width:
         return [text]
@@ -179,49 +217,80 @@ def set_log_scale(axes: Axes, which: Literal["x", "y"]) -> None:
     axis.set_minor_formatter(PowersOfTen())
 
 
-_TOLD = {"svg": ("Title", "Description"), "png": ("Title", "Description"), "pdf": ("Title", "Subject")}
+_TOLD = {
+    "svg": ("Title", "Description"),
+    "png": ("Title", "Description"),
+    "pdf": ("Title", "Subject"),
+}
 """What formats call a title and what is shown."""
 
 
 def save(
-    figure: Figure, stem: Path | str, formats: Sequence[str] = ("svg", "png"), dpi: int = 200, *, title: str = "", shows: str = ""
+    figure: Figure,
+    stem: Path | str,
+    formats: Sequence[str] = ("svg", "png"),
+    dpi: int = 200,
+    *,
+    title: str = "",
+    shows: str = "",
 ) -> list[Path]:
-    """Write ``stem.svg``, ``stem.png`` (or other formats that matplotlib knows) and return the paths.
+    """Write ``stem.svg``, ``stem.png`` (or other formats that matplotlib knows) and return the
+    paths.
 
-    Sizes are exact (nothing is cropped), text stays text in SVG, and no date or version is written: the same figure gives the
-    same bytes. ``dpi`` is dots an inch of PNG, and of what is rasterised in the others. ``title`` and what the figure ``shows`` go into
-    the metadata of SVG, PDF and PNG. The folder must exist.
+    Sizes are exact (nothing is cropped), text stays text in SVG, and no date or version is written:
+    the same figure gives the same bytes. ``dpi`` is dots an inch of PNG, and of what is rasterised
+    in the others. ``title`` and what the figure ``shows`` go into the metadata of SVG, PDF and PNG.
+    The folder must exist.
     """
     stem = Path(stem)
-    paths = [stem.parent / f"{stem.name}.{kind}" for kind in formats]  # with_suffix would cut a name such as "radius_1.5"
+    paths = [
+        stem.parent / f"{stem.name}.{kind}" for kind in formats
+    ]  # with_suffix would cut a name such as "radius_1.5"
     with styled():
         for path, kind in zip(paths, formats, strict=True):
             told = dict(zip(_TOLD.get(kind, ()), (title, shows), strict=False))
-            figure.savefig(path, format=kind, dpi=dpi, metadata=_NO_TRACE.get(kind, {}) | {key: text for key, text in told.items() if text})
+            figure.savefig(
+                path,
+                format=kind,
+                dpi=dpi,
+                metadata=_NO_TRACE.get(kind, {})
+                | {key: text for key, text in told.items() if text},
+            )
     return paths
 
 
 LOW, MIDDLE, HIGH = (0.36, -0.028, -0.118), (0.66, 0.0, 0.0), (0.92, -0.012, 0.168)
-"""Ends and centre in OKLab (lightness, green-red, blue-yellow); both arms are equally long to 4 %."""
+"""Ends and centre in OKLab (lightness, green-red, blue-yellow); both arms are equally long to 4
+%.
+"""
 
 
 @cache
 def posterior_colormap(n: int = 256) -> ListedColormap:
     """Make the diverging colour map of probabilities, neutral at the middle.
 
-    Two straight lines in OKLab, a space in which equal distances look equally different (Ottosson, "A perceptual color space for
-    image processing", 2020): equal steps of probability are equal steps of colour. Blue and yellow stay apart with any
-    colour vision, and as lightness rises from end to end the two classes and the middle are three greys in black and white,
-    which a map with a white middle cannot give.
+    Two straight lines in OKLab, a space in which equal distances look equally different (Ottosson,
+    "A perceptual color space for image processing", 2020): equal steps of probability are equal
+    steps of colour. Blue and yellow stay apart with any colour vision, and as lightness rises from
+    end to end the two classes and the middle are three greys in black and white, which a map with a
+    white middle cannot give.
     """
     at = np.linspace(0, 1, n)
-    lab = np.stack([np.interp(at, (0, 0.5, 1), ends) for ends in zip(LOW, MIDDLE, HIGH, strict=True)], axis=1)
+    lab = np.stack(
+        [np.interp(at, (0, 0.5, 1), ends) for ends in zip(LOW, MIDDLE, HIGH, strict=True)], axis=1
+    )
     return ListedColormap(_srgb(lab), name="kdgraph_posterior")
 
 
 def _srgb(lab: np.ndarray) -> np.ndarray:
     """Float[n, 3] in OKLab → Float[n, 3] in sRGB, clipped to [0, 1]."""
-    to_lms = np.array([[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.2914855480]])
+    to_lms = np.array(
+        [
+            [1, 0.3963377774, 0.2158037573],
+            [1, -0.1055613458, -0.0638541728],
+            [1, -0.0894841775, -1.2914855480],
+        ]
+    )
     to_linear = np.array(
         [
             [4.0767416621, -3.3077115913, 0.2309699292],
@@ -239,11 +308,14 @@ Bands = Mapping[str, tuple[np.ndarray, np.ndarray]]
 """Name → (lower, upper)."""
 
 
-def spread(wanted: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf) -> np.ndarray:
-    """Float[m]: positions nearest to the wanted ones (least squares) that keep their order and are at least ``gap`` apart.
+def spread(
+    wanted: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf
+) -> np.ndarray:
+    """Float[m]: positions nearest to the wanted ones (least squares) that keep their order and are
+    at least ``gap`` apart.
 
-    Neighbours that are too close are merged into a block around their mean, until no two blocks touch; what then leaves
-    ``low`` to ``high`` is pushed back in, as far as there is room.
+    Neighbours that are too close are merged into a block around their mean, until no two blocks
+    touch; what then leaves ``low`` to ``high`` is pushed back in, as far as there is room.
     """
     order = np.argsort(wanted, kind="stable")
     blocks: list[list[float]] = []
@@ -267,48 +339,91 @@ def _top(block: list[float], gap: float) -> float:
     return float(np.mean(block)) + gap * (len(block) - 1) / 2
 
 
-def label_ends(axes: Axes, labels: Sequence[str], ends: Sequence[float], colors: Sequence[str]) -> None:
+def label_ends(
+    axes: Axes, labels: Sequence[str], ends: Sequence[float], colors: Sequence[str]
+) -> None:
     """Name every line at its right end, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     height = axes.get_window_extent().height / axes.figure.dpi  # inches
     line_height = 1.25 * LABEL_SIZE / 72 / height * (high - low)
-    for label, y, color in zip(labels, spread(ends, line_height, low + line_height / 2, high - line_height / 2), colors, strict=True):
+    for label, y, color in zip(
+        labels,
+        spread(ends, line_height, low + line_height / 2, high - line_height / 2),
+        colors,
+        strict=True,
+    ):
         axes.annotate(
-            label, (1, y), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-            color=color, va="center", fontsize=LABEL_SIZE, annotation_clip=False,
-        )  # fmt: skip
+            label,
+            (1, y),
+            (6, 0),
+            xycoords=axes.get_yaxis_transform(),
+            textcoords="offset points",
+            color=color,
+            va="center",
+            fontsize=LABEL_SIZE,
+            annotation_clip=False,
+        )
 
 
-def note_above(axes: Axes, text: str, x: float, ha: Literal["left", "center"], points: float) -> None:
+def note_above(
+    axes: Axes, text: str, x: float, ha: Literal["left", "center"], points: float
+) -> None:
     """Small grey text this many points above the axes, at ``x`` of the data."""
     where = axes.get_xaxis_transform()
-    axes.annotate(text, (x, 1), (0, points), xycoords=where, textcoords="offset points", ha=ha, fontsize=NOTE_SIZE, color=GREY)
+    axes.annotate(
+        text,
+        (x, 1),
+        (0, points),
+        xycoords=where,
+        textcoords="offset points",
+        ha=ha,
+        fontsize=NOTE_SIZE,
+        color=GREY,
+    )
 
 
 def confidence_floor(lines: Iterable[np.ndarray | float]) -> float:
-    """Where an axis of confidence begins: a multiple of .05 with some room below the lowest of these lines, Float[…] or numbers."""
+    """Where an axis of confidence begins: a multiple of .05 with some room below the lowest of
+    these lines, Float[…] or numbers.
+    """
     return max(0.0, float(np.floor(20 * min(float(np.min(line)) for line in lines) - 0.5) / 20))
 
 
-_SPACING, _HANDLE, _PAD = 1.2, 1.9, 0.8  # of the font size: between columns, a line, between a line and its words
+_SPACING, _HANDLE, _PAD = (
+    1.2,
+    1.9,
+    0.8,
+)  # of the font size: between columns, a line, between a line and its words
 _LINE, _ROOM, _LONGEST = 0.135, 0.06, 2.0  # inches: a line, below the last, the longest name
 
 
 def role_handles(names: Sequence[str]) -> list[Line2D]:
-    """What says how curves of these names are drawn, the parent's first: of :func:`~kdgraph.figures.style.roles`."""
+    """What says how curves of these names are drawn, the parent's first: of
+    :func:`~kdgraph.figures.style.roles`.
+    """
     blank = new_figure(1, 1)
-    handles = [Line2D([], [], label=legend_label(fitted(blank, name, NOTE_SIZE, _LONGEST))) for name in names]
+    handles = [
+        Line2D([], [], label=legend_label(fitted(blank, name, NOTE_SIZE, _LONGEST)))
+        for name in names
+    ]
     for handle, role in zip(handles, roles(names).values(), strict=True):
         handle.set(**role.line())
     return handles
 
 
 def key_columns(handles: Sequence[Line2D], width: float) -> int:
-    """How many entries fit beside each other into ``width`` inches; entries of one column have the width of its widest."""
+    """How many entries fit beside each other into ``width`` inches; entries of one column have the
+    width of its widest.
+    """
     blank, em = new_figure(width, 1), NOTE_SIZE / 72
-    each = [text_size(blank, str(handle.get_label()), NOTE_SIZE)[0] + (_HANDLE + _PAD + _SPACING) * em for handle in handles]
+    each = [
+        text_size(blank, str(handle.get_label()), NOTE_SIZE)[0] + (_HANDLE + _PAD + _SPACING) * em
+        for handle in handles
+    ]
     for columns in range(len(each), 1, -1):
-        if sum(part.max() for part in np.array_split(each, columns)) < width - 0.1:  # a key is filled column by column, the first most
+        if (
+            sum(part.max() for part in np.array_split(each, columns)) < width - 0.1
+        ):  # a key is filled column by column, the first most
             return columns
     return 1
 
@@ -322,15 +437,22 @@ def key_above(figure: Figure, handles: Sequence[Line2D]) -> None:
     """Say at the upper edge what lines are."""
     if handles:
         figure.legend(
-            handles=list(handles), ncols=key_columns(handles, figure.get_figwidth()), loc="upper center", borderaxespad=0.2,
-            columnspacing=_SPACING, handlelength=_HANDLE, labelspacing=0.3, fontsize=NOTE_SIZE,
-        )  # fmt: skip
+            handles=list(handles),
+            ncols=key_columns(handles, figure.get_figwidth()),
+            loc="upper center",
+            borderaxespad=0.2,
+            columnspacing=_SPACING,
+            handlelength=_HANDLE,
+            labelspacing=0.3,
+            fontsize=NOTE_SIZE,
+        )
 
 
 def mean_and_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Float[b] each, of Float[s, b] or of one run's Float[b]: over the runs that have a number.
 
-    The standard deviation is that of a sample, by s - 1. NaN where no run has a number, or, of the deviation, only one has.
+    The standard deviation is that of a sample, by s - 1. NaN where no run has a number, or, of the
+    deviation, only one has.
 
     >>> mean, sd = mean_and_sd(np.array([[1.0, 5.0, np.nan], [3.0, np.nan, np.nan]]))
     >>> mean.tolist(), sd.round(3).tolist()
@@ -344,16 +466,26 @@ def mean_and_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan))
 
 
-_SIZE = 1.1  # points; two thousand dots leave the shapes of panels three quarters of an inch wide visible
+# points; two thousand dots leave the shapes of panels three quarters of an inch wide visible
+_SIZE = 1.1
 
 
 def class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
-    """Draw Float[n, 2] with labels Int[n], class 0 in the colour of probability 1 and the last class in that of 0, in order of rows.
+    """Draw Float[n, 2] with labels Int[n], class 0 in the colour of probability 1 and the last
+    class in that of 0, in order of rows.
 
-    The dots are one image in SVG too: two thousand of them in each of five panels are 1.5 MB as paths.
+    The dots are one image in SVG too: two thousand of them in each of five panels are 1.5 MB as
+    paths.
     """
     last = max(int(y.max()), 1)
-    axes.scatter(*X.T, s=_SIZE, c=posterior_colormap()(1 - y / last), linewidths=0, rasterized=True, gid="points")
+    axes.scatter(
+        *X.T,
+        s=_SIZE,
+        c=posterior_colormap()(1 - y / last),
+        linewidths=0,
+        rasterized=True,
+        gid="points",
+    )
 
 
 def check_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
@@ -365,4 +497,7 @@ def check_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
         One line that names the data.
     """
     if np.ndim(X) != 2 or np.shape(X)[1] != 2 or np.shape(y) != np.shape(X)[:1] or len(y) == 0:
-        raise ValueError(f"the data {name!r} must be Float[n, 2] with labels Int[n], got shapes {np.shape(X)} and {np.shape(y)}")
+        raise ValueError(
+            f"the data {name!r} must be Float[n, 2] with labels Int[n], got shapes {np.shape(X)}"
+            f" and {np.shape(y)}"
+        )

@@ -2,7 +2,14 @@
 
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.geometry.forest import ForestPartition, LeafIndex
-from kdgraph.geometry.kinds import NoPartitionError, PipelinePartition, check_kind, forest_behind, kind_of, partition_of
+from kdgraph.geometry.kinds import (
+    NoPartitionError,
+    PipelinePartition,
+    check_kind,
+    forest_behind,
+    kind_of,
+    partition_of,
+)
 from kdgraph.geometry.leaf_boxes import LeafBoxes, Outside
 from kdgraph.geometry.partition import Partition, Place, Polytopes, polytopes_of, take_rows
 

@@ -1,9 +1,12 @@
-"""What a torch module calls while it runs: its ReLU-like functions with their on/off bits, its linear layers with their inputs.
+"""What a torch module calls while it runs: its ReLU-like functions with their on/off bits, its
+linear layers with their inputs.
 
-Functions are intercepted as they run, so that a ReLU is heard whether it is a module, a function or a tensor's method, under whatever name,
-and in models whose control flow no symbolic tracer can follow. What runs inside a compiled or scripted module is not heard.
+Functions are intercepted as they run, so that a ReLU is heard whether it is a module, a function or
+a tensor's method, under whatever name, and in models whose control flow no symbolic tracer can
+follow. What runs inside a compiled or scripted module is not heard.
 
-Class masses and nearest polytopes of activation codes on a GPU: counts by matrix products, everything after them in float64.
+Class masses and nearest polytopes of activation codes on a GPU: counts by matrix products,
+everything after them in float64.
 
 Networks as partitions: a code is which of the network's ReLU-like units are on for a sample.
 """
@@ -26,25 +29,36 @@ from kdgraph.geometry.partition import Place, PolytopeIndex, take_rows
 from kdgraph.parents.networks.torch_state import in_batches, plain_torch
 
 _KINK_AT_0 = {"relu", "relu6", "leaky_relu", "prelu", "rrelu", "elu", "selu", "celu"}
-_KINK_GIVEN = {"threshold": "threshold", "clamp": "min", "clip": "min", "clamp_min": "min", "hardtanh": "min_val"}
+_KINK_GIVEN = {
+    "threshold": "threshold",
+    "clamp": "min",
+    "clip": "min",
+    "clamp_min": "min",
+    "hardtanh": "min_val",
+}
 """Functions whose second argument is the kink, and its name."""
 
 
 @dataclass
 class Call:
-    """A linear call with its input, or a ReLU-like one with its bits; ``in_head``: no tensor since has more than two axes."""
+    """A linear call with its input, or a ReLU-like one with its bits; ``in_head``: no tensor since
+    has more than two axes.
+    """
 
     value: Tensor | None
     in_head: bool = True
 
 
 class Listener(TorchFunctionMode):
-    """Hears the functions that a network calls: the bits of ReLU-like ones and the inputs of linear ones, in the order in which they come.
+    """Hears the functions that a network calls: the bits of ReLU-like ones and the inputs of linear
+    ones, in the order in which they come.
 
     ``gates``, ``linears``: the calls whose values are kept, by number; None for all.
     """
 
-    def __init__(self, gates: Collection[int] | None = None, linears: Collection[int] | None = None) -> None:
+    def __init__(
+        self, gates: Collection[int] | None = None, linears: Collection[int] | None = None
+    ) -> None:
         super().__init__()
         self.wanted = gates, linears
         self.gates: list[Call] = []
@@ -84,21 +98,30 @@ def _kink(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float | 
         return 0.0
     if name not in _KINK_GIVEN:
         return None
-    given = args[1] if len(args) > 1 else kwargs.get(_KINK_GIVEN[name], -1.0 if name == "hardtanh" else None)
+    given = (
+        args[1]
+        if len(args) > 1
+        else kwargs.get(_KINK_GIVEN[name], -1.0 if name == "hardtanh" else None)
+    )
     return given if isinstance(given, int | float) else None
 
 
 _BLOCK = 4096
-"""Queries at once, and polytopes at once: a block of K is 128 MB, and unpacking codes is small against the product of their signs."""
+"""Queries at once, and polytopes at once: a block of K is 128 MB, and unpacking codes is small
+against the product of their signs.
+"""
 
 
 class DeviceCodeIndex:
-    """:class:`~kdgraph.geometry.code_index.CodeIndex` on a ``device`` of torch ("cuda" or "cpu"), with the same parameters.
+    """:class:`~kdgraph.geometry.code_index.CodeIndex` on a ``device`` of torch ("cuda" or "cpu"),
+    with the same parameters.
 
-    Codes of a layer become signs, float32, whose product with other signs is matches - mismatches: every term is ±1 and every partial sum
-    an integer below 2^24, so that the counts are exact also where TF32 is allowed (``torch.set_float32_matmul_precision("high")``, several
-    times as fast). They would not be with bfloat16, which rounds sums above 256. K is equal to CodeIndex's to the last bit, masses to 1e-12
-    of their size. Codes stay packed on the device; nothing of size queries × polytopes is made beyond a block. ``n_jobs`` is not used.
+    Codes of a layer become signs, float32, whose product with other signs is matches - mismatches:
+    every term is ±1 and every partial sum an integer below 2^24, so that the counts are exact also
+    where TF32 is allowed (``torch.set_float32_matmul_precision("high")``, several times as fast).
+    They would not be with bfloat16, which rounds sums above 256. K is equal to CodeIndex's to the
+    last bit, masses to 1e-12 of their size. Codes stay packed on the device; nothing of size
+    queries × polytopes is made beyond a block. ``n_jobs`` is not used.
     """
 
     def __init__(
@@ -122,7 +145,9 @@ class DeviceCodeIndex:
 
     def _packed(self, codes: np.ndarray) -> Tensor:
         """UInt8[n, 8 W] on the device; bit b of byte i is bit 8 i + b of the code."""
-        return torch.from_numpy(np.ascontiguousarray(codes, dtype="<u8").view(np.uint8)).to(self.device)
+        return torch.from_numpy(np.ascontiguousarray(codes, dtype="<u8").view(np.uint8)).to(
+            self.device
+        )
 
     def _signs(self, packed: Tensor) -> list[Tensor]:
         """Of each layer Float32[n, width]: 1 where the bit is set, -1 where it is not."""
@@ -135,14 +160,24 @@ class DeviceCodeIndex:
 
     def mismatches(self, queries: list[Tensor], polytopes: list[Tensor]) -> list[Tensor]:
         """Of each layer Float64[m, p]: in how many units signs differ."""
-        return [(width - a @ b.T).double() / 2 for width, a, b in zip(self._widths, queries, polytopes, strict=True)]
+        return [
+            (width - a @ b.T).double() / 2
+            for width, a, b in zip(self._widths, queries, polytopes, strict=True)
+        ]
 
     def _block(self, queries: list[Tensor], polytopes: list[Tensor]) -> Tensor:
         """Float64[m, p]: K (Eq. 16 of Dey et al.)."""
-        similarity = torch.ones((len(queries[0]), len(polytopes[0])), dtype=torch.float64, device=self.device)
-        for width, mismatches in zip(self._widths, self.mismatches(queries, polytopes), strict=True):
-            # A plain number would make CUDA multiply by its reciprocal, which is not the same to the last bit.
-            similarity *= 1.0 - mismatches / torch.tensor(width, dtype=torch.float64, device=self.device)
+        similarity = torch.ones(
+            (len(queries[0]), len(polytopes[0])), dtype=torch.float64, device=self.device
+        )
+        for width, mismatches in zip(
+            self._widths, self.mismatches(queries, polytopes), strict=True
+        ):
+            # A plain number would make CUDA multiply by its reciprocal, which is not the same to
+            # the last bit.
+            similarity *= 1.0 - mismatches / torch.tensor(
+                width, dtype=torch.float64, device=self.device
+            )
         return similarity
 
     @plain_torch()
@@ -152,20 +187,29 @@ class DeviceCodeIndex:
 
     @plain_torch()
     def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Class masses (Float[m, K, k]) of queries at every exponent, and their nearest anchors (Int[m]), see ``CodeIndex.masses``."""
+        """Class masses (Float[m, K, k]) of queries at every exponent, and their nearest anchors
+        (Int[m]), see ``CodeIndex.masses``.
+        """
         exponents = checked(exponents)
         masses = np.empty((len(codes), self.n_classes, len(exponents)))
         nearest = np.empty(len(codes), dtype=np.int64)
         with torch.inference_mode():
             for start in range(0, len(codes), _BLOCK):
                 block = slice(start, start + _BLOCK)
-                masses[block], nearest[block] = self._masses(self._signs(self._packed(codes[block])), exponents)
+                masses[block], nearest[block] = self._masses(
+                    self._signs(self._packed(codes[block])), exponents
+                )
         return masses, nearest
 
-    def _masses(self, queries: list[Tensor], exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _masses(
+        self, queries: list[Tensor], exponents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Of one block of queries, over blocks of polytopes."""
         m, on_device = len(queries[0]), {"dtype": torch.float64, "device": self.device}
-        masses, most = torch.zeros((m, self.n_classes, len(exponents)), **on_device), torch.zeros(m, **on_device)
+        masses, most = (
+            torch.zeros((m, self.n_classes, len(exponents)), **on_device),
+            torch.zeros(m, **on_device),
+        )
         nearest = torch.full((m,), -1, dtype=torch.int64, device=self.device)
         for start in range(0, self.n_polytopes, _BLOCK):
             similarity = self._block(queries, self._signs(self._codes[start : start + _BLOCK]))
@@ -173,7 +217,10 @@ class DeviceCodeIndex:
             if anchors.shape[1]:
                 first = anchors.argmax(dim=1)  # of several the lowest, as torch promises
                 top = anchors.gather(1, first[:, None])[:, 0]
-                nearest, most = torch.where(top > most, start + first, nearest), torch.maximum(top, most)
+                nearest, most = (
+                    torch.where(top > most, start + first, nearest),
+                    torch.maximum(top, most),
+                )
             for k, exponent in enumerate(exponents.tolist()):
                 masses[:, :, k] += similarity.pow(exponent) @ self._weights[start : start + _BLOCK]
         return masses.cpu().numpy(), nearest.cpu().numpy()
@@ -183,22 +230,29 @@ Layers = Literal["head", "all"]
 Embedding = Literal["auto", "head", "last", "input"]
 
 _WIDEST = 1024
-"""Numbers that an embedding may have; what is wider is a map of features by place, whose Gaussians see no more than pixels do."""
+"""Numbers that an embedding may have; what is wider is a map of features by place, whose Gaussians
+see no more than pixels do.
+"""
 
 
 class ActivationPartition:
-    """The partition that a network with ReLU-like units cuts its input space into (Dey et al., Section 4.4).
+    """The partition that a network with ReLU-like units cuts its input space into (Dey et al.,
+    Section 4.4).
 
     Parameters
     ----------
-    network : a torch module that maps a batch to logits (or to probabilities, by a softmax or sigmoid at its end), or an estimator
-        that keeps one as ``module_``, such as those of :mod:`kdgraph.parents.networks`.
+    network : a torch module that maps a batch to logits (or to probabilities, by a softmax or
+        sigmoid at its end), or an estimator that keeps one as ``module_``, such as those of
+        :mod:`kdgraph.parents.networks`.
     n_jobs : threads over batches and over queries; never changes a number.
-    output_bits : whether the output's bits, p > 1/K, count as one more layer. Without them, samples on two sides of a decision boundary
-        may share a polytope: the posterior of the nearest polytope then loses .008 to .089 of error on five of six simulations.
-    layers : whose units are read: "all"; or "head", those of the dense head, or of the one layer before it if the head has none.
-    embedding : the space of the Gaussians (Dey et al., Section 5.2): "head", what enters the dense head, which is the input where all of a
-        network is dense; "last", what enters the last linear layer; "input"; or "auto": "head", but "last" if that is wider than 1,024.
+    output_bits : whether the output's bits, p > 1/K, count as one more layer. Without them, samples
+        on two sides of a decision boundary may share a polytope: the posterior of the nearest
+        polytope then loses .008 to .089 of error on five of six simulations.
+    layers : whose units are read: "all"; or "head", those of the dense head, or of the one layer
+    before it if the head has none.
+    embedding : the space of the Gaussians (Dey et al., Section 5.2): "head", what enters the dense
+        head, which is the input where all of a network is dense; "last", what enters the last
+        linear layer; "input"; or "auto": "head", but "last" if that is wider than 1,024.
 
     Raises
     ------
@@ -206,9 +260,10 @@ class ActivationPartition:
 
     Notes
     -----
-    *ReLU-like* are functions with a kink, below which a unit counts as off: ReLU, ReLU6, leaky, parametric and randomised ReLU, ELU, SELU,
-    CELU, hard tanh, threshold, and clamping from below. The *dense head* is the end of the network from the first linear layer on behind
-    which every tensor is Float[batch, units]: nothing convolves, pools or attends any more.
+    *ReLU-like* are functions with a kink, below which a unit counts as off: ReLU, ReLU6, leaky,
+    parametric and randomised ReLU, ELU, SELU, CELU, hard tanh, threshold, and clamping from below.
+    The *dense head* is the end of the network from the first linear layer on behind which every
+    tensor is Float[batch, units]: nothing convolves, pools or attends any more.
     """
 
     def __init__(
@@ -254,18 +309,26 @@ class ActivationPartition:
         return _flat(X) if plan.point is None else self.place(X).points
 
     def encode(self, X: Any) -> np.ndarray:
-        """UInt64[n, W], column by column in memory: a bit for each unit, each layer from a new word on, low bits first."""
+        """UInt64[n, W], column by column in memory: a bit for each unit, each layer from a new word
+        on, low bits first.
+        """
         return self.place(X).codes
 
     def place(self, X: Any) -> Place:
-        """Points, codes and the network's own probabilities, in one pass through it; X is an array or a data frame of numbers."""
+        """Points, codes and the network's own probabilities, in one pass through it; X is an array
+        or a data frame of numbers.
+        """
         X = np.asarray(X)
         read = _Reading(self._on_device(), self._planned(X), self.output_bits)
-        codes, proba, *points = in_batches(X, read, input_shape=X.shape[1:], device=self.device, n_jobs=self.n_jobs)
+        codes, proba, *points = in_batches(
+            X, read, input_shape=X.shape[1:], device=self.device, n_jobs=self.n_jobs
+        )
         return Place(points[0] if points else _flat(X), np.asfortranarray(codes), proba)
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[m, n]: K(r, s), the product over layers of the share of units that agree (Eq. 16), of UInt64[m, W] and UInt64[n, W]."""
+        """Float[m, n]: K(r, s), the product over layers of the share of units that agree (Eq. 16),
+        of UInt64[m, W] and UInt64[n, W].
+        """
         return code_similarity(a, b, self.widths)
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -282,13 +345,29 @@ class ActivationPartition:
         return place.proba
 
     def index(
-        self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
+        self,
+        codes: np.ndarray,
+        class_weights: np.ndarray,
+        *,
+        rows: np.ndarray | None = None,
+        n_anchors: int | None = None,
     ) -> PolytopeIndex:
-        """An index of polytopes, the ``rows`` of ``codes`` that stand for them, with their class masses (Float[p, K])."""
+        """An index of polytopes, the ``rows`` of ``codes`` that stand for them, with their class
+        masses (Float[p, K]).
+        """
         if self.device == "cpu":
-            return CodeIndex(codes, class_weights, self.widths, rows=rows, n_anchors=n_anchors, n_jobs=self.n_jobs)
+            return CodeIndex(
+                codes,
+                class_weights,
+                self.widths,
+                rows=rows,
+                n_anchors=n_anchors,
+                n_jobs=self.n_jobs,
+            )
 
-        return DeviceCodeIndex(codes, class_weights, self.widths, rows=rows, n_anchors=n_anchors, device=self.device)
+        return DeviceCodeIndex(
+            codes, class_weights, self.widths, rows=rows, n_anchors=n_anchors, device=self.device
+        )
 
     def _on_device(self) -> nn.Module:
         """In eval mode; a copy where it has to move."""
@@ -309,7 +388,8 @@ class _Plan:
     Attributes
     ----------
     gates : which of the ReLU-like calls, by the order in which they come.
-    point : which of the linear calls takes the embedding in; None where that is the network's input.
+    point : which of the linear calls takes the embedding in; None where that is the network's
+    input.
     widths : Int[L], units by layer, the output last.
     normalised : whether the network's output are probabilities already.
     """
@@ -321,12 +401,18 @@ class _Plan:
 
     @np.errstate(under="ignore")
     def probabilities(self, output: Tensor) -> np.ndarray:
-        """Float64[batch, K] of what the network puts out; a single column belongs to the second of two classes."""
+        """Float64[batch, K] of what the network puts out; a single column belongs to the second of
+        two classes.
+        """
         values = np.nan_to_num(output.flatten(1).cpu().numpy()).astype(np.float64)
         if values.shape[1] == 1:
             second = values if self.normalised else expit(values)
             return np.concatenate([1 - second, second], axis=1)
-        return values / values.sum(axis=1, keepdims=True) if self.normalised else softmax(values, axis=1)
+        return (
+            values / values.sum(axis=1, keepdims=True)
+            if self.normalised
+            else softmax(values, axis=1)
+        )
 
 
 def _listen(module: nn.Module, X: np.ndarray, device: str) -> Listener:
@@ -348,20 +434,32 @@ def _plan_of(heard: Listener, wanted: ActivationPartition) -> _Plan:
     """Which of the calls that were heard to read from now on."""
     if not heard.gates:
         raise TypeError(
-            f"{type(wanted.module).__name__} has no ReLU-like unit to read (relu, leaky_relu, elu, clamp, …); its calls end in {heard.last}"
+            f"{type(wanted.module).__name__} has no ReLU-like unit to read (relu, leaky_relu, elu,"
+            f" clamp, …); its calls end in {heard.last}"
         )
-    gates = [i for i, call in enumerate(heard.gates) if call.in_head or wanted.layers == "all"] or [len(heard.gates) - 1]
+    gates = [i for i, call in enumerate(heard.gates) if call.in_head or wanted.layers == "all"] or [
+        len(heard.gates) - 1
+    ]
     assert heard.output is not None
     normalised = heard.last in ("softmax", "sigmoid")
     outputs = max(2, heard.output.flatten(1).shape[1])
     widths = [_array(heard.gates[i]).shape[1] for i in gates]
-    return _Plan(tuple(gates), _point(heard, wanted.embedding), np.array([*widths, *([outputs] if wanted.output_bits else [])]), normalised)
+    return _Plan(
+        tuple(gates),
+        _point(heard, wanted.embedding),
+        np.array([*widths, *([outputs] if wanted.output_bits else [])]),
+        normalised,
+    )
 
 
 def _point(heard: Listener, embedding: Embedding) -> int | None:
     """The number of the linear call that takes the embedding in."""
     head = [i for i, call in enumerate(heard.linears) if call.in_head]
-    if embedding == "input" or not head or (embedding in ("auto", "head") and heard.dense_throughout):
+    if (
+        embedding == "input"
+        or not head
+        or (embedding in ("auto", "head") and heard.dense_throughout)
+    ):
         return None
     wide = embedding == "auto" and _array(heard.linears[head[0]]).shape[1] > _WIDEST
     return head[-1] if wide or embedding == "last" else head[0]
@@ -369,7 +467,9 @@ def _point(heard: Listener, embedding: Embedding) -> int | None:
 
 @dataclass(frozen=True)
 class _Reading:
-    """One batch through the network: packed bits, probabilities, points unless they are the input."""
+    """One batch through the network: packed bits, probabilities, points unless they are the
+    input.
+    """
 
     module: nn.Module
     plan: _Plan
@@ -394,7 +494,8 @@ def _array(call: Call) -> np.ndarray:
 
 
 def packed(layers: Sequence[np.ndarray]) -> np.ndarray:
-    """UInt64[n, W]: bits by layer (Bool[n, units] each), low bits first, every layer from a new word on.
+    """UInt64[n, W]: bits by layer (Bool[n, units] each), low bits first, every layer from a new
+    word on.
 
     They are the activations of Dey et al., Section 4.4: 1 where a unit is on.
     """

@@ -1,7 +1,9 @@
-"""The loops over leaf codes, compiled by numba: how many trees put a query and a polytope into the same leaf (Dey et al., Eq. 14). Ours.
+"""The loops over leaf codes, compiled by numba: how many trees put a query and a polytope into the
+same leaf (Dey et al., Eq. 14). Ours.
 
-Both counters give the same integers. Their costs differ: the first one follows co-occurrence in leaves (the sum of the leaf sizes that a
-query meets), the second one is fixed at polytopes × trees but runs at SIMD speed; :mod:`kdgraph.geometry.forest` takes the cheaper.
+Both counters give the same integers. Their costs differ: the first one follows co-occurrence in
+leaves (the sum of the leaf sizes that a query meets), the second one is fixed at polytopes × trees
+but runs at SIMD speed; :mod:`kdgraph.geometry.forest` takes the cheaper.
 
 Class masses and nearest polytopes by an inverted index from leaves to the polytopes inside them.
 
@@ -30,10 +32,12 @@ _compiled = njit(nogil=True, cache=True, boundscheck=False)
 
 @_compiled
 def index_tree(nodes, size, leaf_number, starts, members, n_leaves):
-    """Number the populated leaves of one tree from ``n_leaves`` on, and list the polytopes in each; return the number of leaves so far.
+    """Number the populated leaves of one tree from ``n_leaves`` on, and list the polytopes in each;
+    return the number of leaves so far.
 
-    ``nodes``: Int[p], the node of each polytope; ``size``: zeros, Int[nodes]; filled are ``leaf_number``: Int[nodes], -1 where no
-    polytope lies, ``starts``: where the members of each leaf end, from ``n_leaves + 1`` on, and ``members``, ascending in each leaf.
+    ``nodes``: Int[p], the node of each polytope; ``size``: zeros, Int[nodes]; filled are
+    ``leaf_number``: Int[nodes], -1 where no polytope lies, ``starts``: where the members of each
+    leaf end, from ``n_leaves + 1`` on, and ``members``, ascending in each leaf.
     """
     for i in range(nodes.shape[0]):
         size[nodes[i]] += 1
@@ -54,10 +58,12 @@ def index_tree(nodes, size, leaf_number, starts, members, n_leaves):
 
 @_compiled
 def count_by_members(leaves, starts, members, counts):
-    """Add to ``counts`` the matches of one query with every polytope, by walking over the members of its leaves.
+    """Add to ``counts`` the matches of one query with every polytope, by walking over the members
+    of its leaves.
 
-    ``leaves``: Int[T], global leaf numbers of the query, negative where no polytope lies in that leaf; ``starts``: Int[leaves + 1] and
-    ``members``: polytopes of each leaf; ``counts``: UInt16[p].
+    ``leaves``: Int[T], global leaf numbers of the query, negative where no polytope lies in that
+    leaf; ``starts``: Int[leaves + 1] and ``members``: polytopes of each leaf; ``counts``:
+    UInt16[p].
     """
     for t in range(leaves.shape[0]):
         leaf = leaves[t]
@@ -68,16 +74,21 @@ def count_by_members(leaves, starts, members, counts):
 
 @_compiled
 def count_by_comparison(leaves, tiles, counts):
-    """Add to ``counts``: UInt16[m, p] the matches of an even number of queries with every polytope, by comparing all their leaves.
+    """Add to ``counts``: UInt16[m, p] the matches of an even number of queries with every polytope,
+    by comparing all their leaves.
 
-    ``leaves``: [m, T], leaf numbers within each tree, T a multiple of 4; ``tiles``: [tiles, T, w], those of the polytopes, w at a time, so
-    that a tile stays in cache while all queries pass over it. Two queries and four trees to a step: what is read is used twice, and what is
-    written is written once for four trees (1.35 times as fast as one by one).
+    ``leaves``: [m, T], leaf numbers within each tree, T a multiple of 4; ``tiles``: [tiles, T, w],
+    those of the polytopes, w at a time, so that a tile stays in cache while all queries pass over
+    it. Two queries and four trees to a step: what is read is used twice, and what is written is
+    written once for four trees (1.35 times as fast as one by one).
     """
     width = tiles.shape[2]
     for s in range(tiles.shape[0]):
         for q in range(0, leaves.shape[0], 2):
-            one, two = counts[q, s * width : (s + 1) * width], counts[q + 1, s * width : (s + 1) * width]
+            one, two = (
+                counts[q, s * width : (s + 1) * width],
+                counts[q + 1, s * width : (s + 1) * width],
+            )
             a, b = leaves[q], leaves[q + 1]
             for t in range(0, leaves.shape[1], 4):
                 c0, c1, c2, c3 = tiles[s, t], tiles[s, t + 1], tiles[s, t + 2], tiles[s, t + 3]
@@ -85,16 +96,27 @@ def count_by_comparison(leaves, tiles, counts):
                 b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
                 for i in range(width):
                     x0, x1, x2, x3 = c0[i], c1[i], c2[i], c3[i]
-                    one[i] += np.uint16(x0 == a0) + np.uint16(x1 == a1) + np.uint16(x2 == a2) + np.uint16(x3 == a3)
-                    two[i] += np.uint16(x0 == b0) + np.uint16(x1 == b1) + np.uint16(x2 == b2) + np.uint16(x3 == b3)
+                    one[i] += (
+                        np.uint16(x0 == a0)
+                        + np.uint16(x1 == a1)
+                        + np.uint16(x2 == a2)
+                        + np.uint16(x3 == a3)
+                    )
+                    two[i] += (
+                        np.uint16(x0 == b0)
+                        + np.uint16(x1 == b1)
+                        + np.uint16(x2 == b2)
+                        + np.uint16(x3 == b3)
+                    )
 
 
 @_compiled
 def gather(counts, number, anchors, class_starts, class_of, weight_of, histogram):
-    """Sort the mass of all polytopes into ``histogram``: Float[K, T + 1] by class and count; return the nearest anchor, or -1.
+    """Sort the mass of all polytopes into ``histogram``: Float[K, T + 1] by class and count; return
+    the nearest anchor, or -1.
 
-    Clears ``counts`` behind itself and skips four zero counts at a time, for most are zero. Only polytopes whose ``number`` is below
-    ``anchors`` can be nearest; ties go to the lowest number.
+    Clears ``counts`` behind itself and skips four zero counts at a time, for most are zero. Only
+    polytopes whose ``number`` is below ``anchors`` can be nearest; ties go to the lowest number.
     """
     nearest, most = -1, 0
     words = counts.view(np.uint64)
@@ -115,9 +137,11 @@ def gather(counts, number, anchors, class_starts, class_of, weight_of, histogram
 
 @_compiled
 def contract(histogram, powers, masses):
-    """``masses``: Float[K, k] = sum over counts, in ascending order, of ``histogram``: Float[K, T + 1] × ``powers``: Float[T + 1, k].
+    """``masses``: Float[K, k] = sum over counts, in ascending order, of ``histogram``: Float[K, T +
+    1] × ``powers``: Float[T + 1, k].
 
-    A fixed order of addition keeps the result the same to the last bit for any block size and any number of threads. Clears ``histogram``.
+    A fixed order of addition keeps the result the same to the last bit for any block size and any
+    number of threads. Clears ``histogram``.
     """
     for y in range(histogram.shape[0]):
         for count in range(1, histogram.shape[1]):
@@ -129,8 +153,22 @@ def contract(histogram, powers, masses):
 
 
 @_compiled
-def masses_by_members(leaves, starts, members, number, anchors, class_starts, class_of, weight_of, powers, masses, nearest):
-    """Class masses and nearest polytope for a block of queries ``leaves``: Int[m, T], by the members of leaves."""
+def masses_by_members(
+    leaves,
+    starts,
+    members,
+    number,
+    anchors,
+    class_starts,
+    class_of,
+    weight_of,
+    powers,
+    masses,
+    nearest,
+):
+    """Class masses and nearest polytope for a block of queries ``leaves``: Int[m, T], by the
+    members of leaves.
+    """
     counts = np.zeros(4 * ((number.shape[0] + 3) // 4), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
     for q in range(leaves.shape[0]):
@@ -140,8 +178,12 @@ def masses_by_members(leaves, starts, members, number, anchors, class_starts, cl
 
 
 @_compiled
-def masses_by_comparison(leaves, tiles, number, anchors, class_starts, class_of, weight_of, powers, masses, nearest):
-    """As :func:`masses_by_members`, by comparison with every polytope, ``_TOGETHER`` queries at a time."""
+def masses_by_comparison(
+    leaves, tiles, number, anchors, class_starts, class_of, weight_of, powers, masses, nearest
+):
+    """As :func:`masses_by_members`, by comparison with every polytope, ``_TOGETHER`` queries at a
+    time.
+    """
     counts = np.zeros((_TOGETHER, tiles.shape[0] * tiles.shape[2]), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
     for first in range(0, nearest.shape[0], _TOGETHER):
@@ -149,29 +191,44 @@ def masses_by_comparison(leaves, tiles, number, anchors, class_starts, class_of,
         count_by_comparison(some, tiles, counts)
         for q in range(min(some.shape[0], nearest.shape[0] - first)):
             nearest[first + q] = gather(
-                counts[q, : 4 * ((number.shape[0] + 3) // 4)], number, anchors, class_starts, class_of, weight_of, histogram
+                counts[q, : 4 * ((number.shape[0] + 3) // 4)],
+                number,
+                anchors,
+                class_starts,
+                class_of,
+                weight_of,
+                histogram,
             )
             contract(histogram, powers, masses[first + q])
 
 
 _BLOCK = 128
-"""Queries to a block: enough to hide the cost of a task, few enough that two cores stay busy on 1,000 rows."""
+"""Queries to a block: enough to hide the cost of a task, few enough that two cores stay busy on
+1,000 rows.
+"""
 _SIMD_SHARE = 0.024
-"""Above this share of polytopes × trees, comparing with all polytopes is faster: 0.020 ns a comparison against 0.85 ns a member visited."""
+"""Above this share of polytopes × trees, comparing with all polytopes is faster: 0.020 ns a
+comparison against 0.85 ns a member visited.
+"""
 _TILE = 1024
-"""Polytopes that are compared with one query at once; 256 to 2,048 were tried, this one was the fastest."""
+"""Polytopes that are compared with one query at once; 256 to 2,048 were tried, this one was the
+fastest.
+"""
 
 
 class LeafIndex:
-    """Polytopes of a forest, found by the leaves they lie in; no array of size polytopes × polytopes is ever made. Ours.
+    """Polytopes of a forest, found by the leaves they lie in; no array of size polytopes ×
+    polytopes is ever made. Ours.
 
     Parameters
     ----------
     codes : Int[n, T], the node of each tree that a row lies in.
     class_weights : Float[p, K], the (weighted) number of rows of each class in each polytope.
     leaf_starts : Int[T + 1], node numbers of tree t begin at ``leaf_starts[t]``.
-    rows : Int[p], the rows of ``codes`` that stand for the polytopes (default: all); they are read where they are, not copied.
-    n_anchors : only the first of the polytopes can be the nearest one (default: all); the others lend their mass.
+    rows : Int[p], the rows of ``codes`` that stand for the polytopes (default: all); they are read
+    where they are, not copied.
+    n_anchors : only the first of the polytopes can be the nearest one (default: all); the others
+    lend their mass.
     n_jobs : threads over blocks of queries; results are equal to the last bit for any number.
     """
 
@@ -191,12 +248,17 @@ class LeafIndex:
         self.n_jobs = n_jobs
         self._leaf_starts = leaf_starts
         rows = np.arange(self.n_polytopes) if rows is None else rows
-        # Node numbers grow depth first, so the first trees' leaves order space: neighbours lie together in memory (1.2 times as fast).
-        self._number = np.lexsort((codes[rows, min(1, self.n_trees - 1)], codes[rows, 0])).astype(np.int64)
+        # Node numbers grow depth first, so the first trees' leaves order space: neighbours lie
+        # together in memory (1.2 times as fast).
+        self._number = np.lexsort((codes[rows, min(1, self.n_trees - 1)], codes[rows, 0])).astype(
+            np.int64
+        )
         self._codes, self._row = codes, rows[self._number]
         self._tiles: np.ndarray | None = None
         if codes.size and (codes.min() < 0 or (codes.max(axis=0) >= np.diff(leaf_starts)).any()):
-            raise ValueError("codes name nodes that their trees do not have")  # the kernels below would write beyond their arrays
+            raise ValueError(
+                "codes name nodes that their trees do not have"
+            )  # the kernels below would write beyond their arrays
         self._list_members()
         class_weights = class_weights[self._number]
         row, self._class_of = np.nonzero(class_weights)
@@ -206,9 +268,12 @@ class LeafIndex:
     def _list_members(self) -> None:
         """Number the populated leaves 0, 1, … over all trees and list the polytopes inside each.
 
-        ``_leaf_number`` maps a node (counted over all trees) to its leaf's number, -1 where no polytope lies.
+        ``_leaf_number`` maps a node (counted over all trees) to its leaf's number, -1 where no
+        polytope lies.
         """
-        narrow = np.uint16 if self.n_polytopes <= 2**16 else np.int32  # half the memory traffic is 1.4 times the speed
+        narrow = (
+            np.uint16 if self.n_polytopes <= 2**16 else np.int32
+        )  # half the memory traffic is 1.4 times the speed
         self._members = np.empty(self.n_trees * self.n_polytopes, dtype=narrow)
         self._leaf_number = np.empty(self._leaf_starts[-1], dtype=np.int32)
         self._first_leaf = np.zeros(self.n_trees, dtype=np.int32)
@@ -218,11 +283,14 @@ class LeafIndex:
             nodes = slice(self._leaf_starts[t], self._leaf_starts[t + 1])
             members = self._members[t * self.n_polytopes : (t + 1) * self.n_polytopes]
             size = np.zeros(nodes.stop - nodes.start, dtype=np.int64)
-            n_leaves = kernels.index_tree(self._codes[self._row, t], size, self._leaf_number[nodes], starts, members, n_leaves)
+            n_leaves = kernels.index_tree(
+                self._codes[self._row, t], size, self._leaf_number[nodes], starts, members, n_leaves
+            )
         self._starts = starts[: n_leaves + 1].copy()
 
     def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Class masses of each query at every exponent, and its nearest polytope, in one pass: K takes only T + 1 values.
+        """Class masses of each query at every exponent, and its nearest polytope, in one pass: K
+        takes only T + 1 values.
 
         Parameters
         ----------
@@ -232,9 +300,12 @@ class LeafIndex:
         Returns
         -------
         masses : Float[m, K, k], sum over polytopes of class weights × K^exponent.
-        nearest : Int[m], the anchor that shares most leaves (of several the lowest), -1 if none shares any.
+        nearest : Int[m], the anchor that shares most leaves (of several the lowest), -1 if none
+            shares any.
         """
-        powers = (np.arange(self.n_trees + 1) / self.n_trees)[:, None] ** np.asarray(exponents, dtype=np.float64)
+        powers = (np.arange(self.n_trees + 1) / self.n_trees)[:, None] ** np.asarray(
+            exponents, dtype=np.float64
+        )
         masses = np.zeros((len(codes), self.n_classes, powers.shape[1]))
         nearest = np.full(len(codes), -1, dtype=np.int64)
         order = np.argsort(
@@ -242,44 +313,72 @@ class LeafIndex:
         )  # neighbours in space meet the same leaves: 2.8 times as fast on 20,000 shuffled rows
         blocks = [order[start : start + _BLOCK] for start in range(0, len(codes), _BLOCK)]
 
-        for rows, (mass, closest) in over_blocks(partial(self._block, powers=powers), codes, blocks, self.n_jobs):
+        for rows, (mass, closest) in over_blocks(
+            partial(self._block, powers=powers), codes, blocks, self.n_jobs
+        ):
             masses[rows], nearest[rows] = mass, closest
         return masses, nearest
 
     def _block(self, codes: np.ndarray, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Masses and nearest polytopes of a few queries, by the counter that is cheaper for them."""
+        """Masses and nearest polytopes of a few queries, by the counter that is cheaper for
+        them.
+        """
         masses = np.zeros((len(codes), self.n_classes, powers.shape[1]))
         nearest = np.full(len(codes), -1, dtype=np.int64)
         leaves = np.ascontiguousarray(self._leaf_number[codes + self._leaf_starts[:-1]])
-        classes = (self._number, self.n_anchors, self._class_starts, self._class_of, self._weight_of)
+        classes = (
+            self._number,
+            self.n_anchors,
+            self._class_starts,
+            self._class_of,
+            self._weight_of,
+        )
         sizes = self._starts[leaves + 1] - self._starts[leaves]
         visits = sizes[leaves >= 0].sum()
         if visits <= _SIMD_SHARE * len(codes) * self.n_polytopes * self.n_trees:
-            kernels.masses_by_members(leaves, self._starts, self._members, *classes, powers, masses, nearest)
+            kernels.masses_by_members(
+                leaves, self._starts, self._members, *classes, powers, masses, nearest
+            )
         else:
             tiles = self._comparison_tiles()
-            kernels.masses_by_comparison(self._queries(leaves, tiles), tiles, *classes, powers, masses, nearest)
+            kernels.masses_by_comparison(
+                self._queries(leaves, tiles), tiles, *classes, powers, masses, nearest
+            )
         return masses, nearest
 
     def _within_trees(self, leaves: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """[n, T]: leaf numbers counted within each tree, the largest number of ``dtype`` where no polytope lies."""
+        """[n, T]: leaf numbers counted within each tree, the largest number of ``dtype`` where no
+        polytope lies.
+        """
         return np.where(leaves >= 0, leaves - self._first_leaf, np.iinfo(dtype).max).astype(dtype)
 
     def _queries(self, leaves: np.ndarray, tiles: np.ndarray) -> np.ndarray:
-        """[n, T], both rounded up as the comparison needs them, with numbers that equal no polytope's."""
-        padded = np.full((_round_up(len(leaves), 2), tiles.shape[1]), np.iinfo(tiles.dtype).max, dtype=tiles.dtype)
+        """[n, T], both rounded up as the comparison needs them, with numbers that equal no
+        polytope's.
+        """
+        padded = np.full(
+            (_round_up(len(leaves), 2), tiles.shape[1]),
+            np.iinfo(tiles.dtype).max,
+            dtype=tiles.dtype,
+        )
         padded[: len(leaves), : self.n_trees] = self._within_trees(leaves, tiles.dtype)
         return padded
 
     def _comparison_tiles(self) -> np.ndarray:
-        """[tiles, T, w]: leaf numbers of the polytopes within each tree, w polytopes to a tile; made when first needed."""
+        """[tiles, T, w]: leaf numbers of the polytopes within each tree, w polytopes to a tile;
+        made when first needed.
+        """
         if self._tiles is None:
             dtype = np.dtype(np.uint16 if self.n_polytopes < 2**16 - 1 else np.int32)
             n_tiles = -(-self.n_polytopes // _TILE)
-            tiles = np.full((n_tiles, _round_up(self.n_trees, 4), _TILE), np.iinfo(dtype).max - 1, dtype=dtype)
+            tiles = np.full(
+                (n_tiles, _round_up(self.n_trees, 4), _TILE), np.iinfo(dtype).max - 1, dtype=dtype
+            )
             for s in range(n_tiles):
                 codes = take_rows(self._codes, self._row[s * _TILE : (s + 1) * _TILE])
-                tiles[s, : self.n_trees, : len(codes)] = self._within_trees(self._leaf_number[codes + self._leaf_starts[:-1]], dtype).T
+                tiles[s, : self.n_trees, : len(codes)] = self._within_trees(
+                    self._leaf_number[codes + self._leaf_starts[:-1]], dtype
+                ).T
             self._tiles = tiles
         return self._tiles
 
@@ -293,7 +392,8 @@ _TILE_FOREST = 512
 
 
 class ForestPartition:
-    """The partition that a fitted forest (or one tree) of scikit-learn cuts feature space into (Dey et al., Section 4.3).
+    """The partition that a fitted forest (or one tree) of scikit-learn cuts feature space into (Dey
+    et al., Section 4.3).
 
     Parameters
     ----------
@@ -311,28 +411,41 @@ class ForestPartition:
         self.forest = forest
         self.n_jobs = n_jobs
         self.n_trees = len(self.trees)
-        self.leaf_starts = np.concatenate([[0], np.cumsum([tree.node_count for tree in self.trees])])
+        self.leaf_starts = np.concatenate(
+            [[0], np.cumsum([tree.node_count for tree in self.trees])]
+        )
 
     @property
     def trees(self) -> list:
-        """The trees' arrays, of scikit-learn; asked of the forest each time, so that a pickled partition holds no second copy of them."""
+        """The trees' arrays, of scikit-learn; asked of the forest each time, so that a pickled
+        partition holds no second copy of them.
+        """
         return [tree.tree_ for tree in getattr(self.forest, "estimators_", [self.forest])]
 
     def embed(self, X: Any) -> np.ndarray:
-        """Float[n, d]: the space in which the Gaussians of the polytopes live; for a forest the features themselves."""
+        """Float[n, d]: the space in which the Gaussians of the polytopes live; for a forest the
+        features themselves.
+        """
         return np.asarray(X, dtype=np.float64)
 
     def encode(self, X: Any) -> np.ndarray:
-        """Int32[n, T], column by column in memory: the node that each tree puts each row of ``X`` (Float[n, d]) into.
+        """Int32[n, T], column by column in memory: the node that each tree puts each row of ``X``
+        (Float[n, d]) into.
 
-        Walks ``tree_.apply`` in a few chunks of trees: for 1,000 rows that takes 0.4 of the time of ``forest.apply``, which pays a task
-        for each tree and returns eight bytes a code. Rows go down in the order of the first tree's leaves, so that neighbours take the same
-        paths one after the other.
+        Walks ``tree_.apply`` in a few chunks of trees: for 1,000 rows that takes 0.4 of the time of
+        ``forest.apply``, which pays a task for each tree and returns eight bytes a code. Rows go
+        down in the order of the first tree's leaves, so that neighbours take the same paths one
+        after the other.
         """
-        with np.errstate(over="ignore"):  # beyond 3e38 a value becomes infinite, and goes the way of all large ones
+        with np.errstate(
+            over="ignore"
+        ):  # beyond 3e38 a value becomes infinite, and goes the way of all large ones
             X = np.ascontiguousarray(X, dtype=np.float32)
         if X.shape[1] != self.forest.n_features_in_:  # a tree's own apply does not look
-            raise ValueError(f"the forest splits on {self.forest.n_features_in_} features, got rows of {X.shape[1]}")
+            raise ValueError(
+                f"the forest splits on {self.forest.n_features_in_} features, got rows of"
+                f" {X.shape[1]}"
+            )
         codes = np.empty((len(X), self.n_trees), dtype=np.int32, order="F")
         n_jobs = effective_n_jobs(self.n_jobs)
         trees = self.trees
@@ -352,10 +465,14 @@ class ForestPartition:
         return Place(self.embed(X), self.encode(X))
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Float[m, n]: geodesic similarity K(r, s) = t_rs / T (Eq. 14) of codes Int[m, T] and Int[n, T]; for small m × n only."""
+        """Float[m, n]: geodesic similarity K(r, s) = t_rs / T (Eq. 14) of codes Int[m, T] and
+        Int[n, T]; for small m × n only.
+        """
         width = max(1, min(_TILE_FOREST, len(b)))
         n_tiles, trees = -(-len(b) // width), -(-self.n_trees // 4) * 4
-        rows = np.full((len(a) + len(a) % 2, trees), -1, dtype=np.int32)  # the kernel takes queries by twos and trees by fours
+        rows = np.full(
+            (len(a) + len(a) % 2, trees), -1, dtype=np.int32
+        )  # the kernel takes queries by twos and trees by fours
         rows[: len(a), : self.n_trees] = a
         columns = np.full((n_tiles * width, trees), -2, dtype=np.int32)
         columns[: len(b), : self.n_trees] = b
@@ -369,7 +486,9 @@ class ForestPartition:
         return (a == b).sum(axis=1) / self.n_trees
 
     def vote(self, place: Place) -> np.ndarray:
-        """Float[n, K]: the forest's own ``predict_proba``, read from codes; trees are added in order, so that no thread changes a bit."""
+        """Float[n, K]: the forest's own ``predict_proba``, read from codes; trees are added in
+        order, so that no thread changes a bit.
+        """
         codes = place.codes
         total = np.zeros((len(codes), self.trees[0].value.shape[2]))
         for t, tree in enumerate(self.trees):
@@ -377,7 +496,21 @@ class ForestPartition:
         return total / self.n_trees
 
     def index(
-        self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
+        self,
+        codes: np.ndarray,
+        class_weights: np.ndarray,
+        *,
+        rows: np.ndarray | None = None,
+        n_anchors: int | None = None,
     ) -> LeafIndex:
-        """An index of polytopes, the ``rows`` of ``codes`` that stand for them, with their class masses (Float[p, K])."""
-        return LeafIndex(codes, class_weights, self.leaf_starts, rows=rows, n_anchors=n_anchors, n_jobs=self.n_jobs)
+        """An index of polytopes, the ``rows`` of ``codes`` that stand for them, with their class
+        masses (Float[p, K]).
+        """
+        return LeafIndex(
+            codes,
+            class_weights,
+            self.leaf_starts,
+            rows=rows,
+            n_anchors=n_anchors,
+            n_jobs=self.n_jobs,
+        )

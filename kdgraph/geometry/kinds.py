@@ -1,4 +1,6 @@
-"""How a parent cuts feature space into polytopes: one class for each kind of parent, found by :func:`partition_of`."""
+"""How a parent cuts feature space into polytopes: one class for each kind of parent, found by
+:func:`partition_of`.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,25 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **reading: Any) -> P
 
     Parameters
     ----------
-    parent : a forest or tree of scikit-learn, a torch module or an estimator that keeps one as ``module_``; also at the end of a pipeline,
-        frozen or calibrated.
+    parent : a forest or tree of scikit-learn, a torch module or an estimator that keeps one as
+        ``module_``; also at the end of a pipeline, frozen or calibrated.
     n_jobs : threads; never changes a number.
     reading : how a network is read, see :class:`~kdgraph.geometry.activations.ActivationPartition`.
 
     Raises
     ------
-    TypeError : if ``parent`` does not cut feature space into polytopes that kdgraph can read, or not in the way that ``reading`` says.
+    TypeError : if ``parent`` does not cut feature space into polytopes that kdgraph can read, or
+        not in the way that ``reading`` says.
     """
     if _is_network(parent):
-        from kdgraph.geometry.activations import ActivationPartition  # imports torch, which forests do without
+        from kdgraph.geometry.activations import (
+            ActivationPartition,
+        )  # imports torch, which forests do without
 
         return ActivationPartition(parent, n_jobs, **reading)
-    inner = getattr(parent, "estimator_", None)  # a meta-estimator that keeps what it fitted, on all features
+    inner = getattr(
+        parent, "estimator_", None
+    )  # a meta-estimator that keeps what it fitted, on all features
     several, selected = hasattr(parent, "estimators_"), hasattr(parent, "get_support")
     if inner is None or several or selected:
         raise NoPartitionError(parent)
@@ -58,9 +65,13 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **reading: Any) -> P
 
 @partition_of.register(BaseForest)
 @partition_of.register(BaseDecisionTree)
-def _(parent: BaseForest | BaseDecisionTree, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+def _(
+    parent: BaseForest | BaseDecisionTree, *, n_jobs: int | None = None, **reading: Any
+) -> Partition:
     if reading:
-        raise TypeError(f"{', '.join(reading)} say how a network is read, got {type(parent).__name__}")
+        raise TypeError(
+            f"{', '.join(reading)} say how a network is read, got {type(parent).__name__}"
+        )
     return ForestPartition(parent, n_jobs)
 
 
@@ -75,7 +86,9 @@ def _(parent: CalibratedClassifierCV, *, n_jobs: int | None = None, **reading: A
 
 
 @partition_of.register
-def _(parent: GridSearchCV | RandomizedSearchCV, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+def _(
+    parent: GridSearchCV | RandomizedSearchCV, *, n_jobs: int | None = None, **reading: Any
+) -> Partition:
     return partition_of(parent.best_estimator_, n_jobs=n_jobs, **reading)
 
 
@@ -85,9 +98,11 @@ def _(parent: Pipeline, *, n_jobs: int | None = None, **reading: Any) -> Partiti
 
 
 def kind_of(parent: Any) -> Literal["forest", "network"] | None:
-    """What cuts the space of ``parent``, fitted or not, as far as its class tells; also at the end of a pipeline, frozen or calibrated.
+    """What cuts the space of ``parent``, fitted or not, as far as its class tells; also at the end
+    of a pipeline, frozen or calibrated.
 
-    Ours. It is asked before anything is fitted, so a network may not be there yet: who makes a module is one.
+    Ours. It is asked before anything is fitted, so a network may not be there yet: who makes a
+    module is one.
 
     >>> from sklearn.ensemble import ExtraTreesClassifier
     >>> kind_of(ExtraTreesClassifier()), kind_of(None)
@@ -95,7 +110,9 @@ def kind_of(parent: Any) -> Literal["forest", "network"] | None:
     """
     if isinstance(parent, Pipeline):
         return kind_of(parent.steps[-1][1])
-    if isinstance(parent, FrozenEstimator | CalibratedClassifierCV | GridSearchCV | RandomizedSearchCV):
+    if isinstance(
+        parent, FrozenEstimator | CalibratedClassifierCV | GridSearchCV | RandomizedSearchCV
+    ):
         return kind_of(parent.estimator)
     if isinstance(parent, BaseForest | BaseDecisionTree):
         return "forest"
@@ -105,7 +122,8 @@ def kind_of(parent: Any) -> Literal["forest", "network"] | None:
 def check_kind(parent: Any) -> None:
     """Refuse an estimator of scikit-learn that has no partition, before it is fitted; ours.
 
-    Other classes may keep a network once they are fitted, and meta-estimators an estimator with a partition.
+    Other classes may keep a network once they are fitted, and meta-estimators an estimator with a
+    partition.
 
     Raises
     ------
@@ -115,7 +133,11 @@ def check_kind(parent: Any) -> None:
     last = unwrap(parent)
     while isinstance(last, Pipeline):
         last = unwrap(last.steps[-1][1])
-    if kind_of(last) is None and type(last).__module__.startswith("sklearn.") and not is_composed(last):
+    if (
+        kind_of(last) is None
+        and type(last).__module__.startswith("sklearn.")
+        and not is_composed(last)
+    ):
         raise NoPartitionError(last)
 
 
@@ -126,18 +148,25 @@ def _is_network(parent: Any) -> bool:
 
 
 class PipelinePartition:
-    """The partition of the last step of scikit-learn's pipelines, behind the transformations before it; Gaussians live in that space."""
+    """The partition of the last step of scikit-learn's pipelines, behind the transformations before
+    it; Gaussians live in that space.
+    """
 
     def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **reading: Any):
         self._before = pipeline[:-1]
         self.inner = partition_of(pipeline[-1], n_jobs=n_jobs, **reading)
 
     def _transform(self, X: Any) -> np.ndarray:
-        """Float[n, d], dense and without NaN, of the rows that the pipeline takes: an array or a data frame."""
+        """Float[n, d], dense and without NaN, of the rows that the pipeline takes: an array or a
+        data frame.
+        """
         transformed = self._before.transform(X) if len(self._before) else X
         points = transformed.toarray() if issparse(transformed) else np.asarray(transformed)
         if has_missing(points):
-            raise ValueError(f"Input X contains NaN behind the pipeline's transformations, where distances are measured; {IMPUTE}")
+            raise ValueError(
+                "Input X contains NaN behind the pipeline's transformations, where distances are"
+                f" measured; {IMPUTE}"
+            )
         return points
 
     def embed(self, X: Any) -> np.ndarray:
@@ -165,14 +194,21 @@ class PipelinePartition:
         return self.inner.vote(place)
 
     def index(
-        self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
+        self,
+        codes: np.ndarray,
+        class_weights: np.ndarray,
+        *,
+        rows: np.ndarray | None = None,
+        n_anchors: int | None = None,
     ) -> PolytopeIndex:
         """Index of the last step; arguments as of :class:`Partition`."""
         return self.inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)
 
 
 def forest_behind(partition: Partition) -> ForestPartition | None:
-    """The partition of the forest itself, of scikit-learn, behind any transformations; None where it is a network's."""
+    """The partition of the forest itself, of scikit-learn, behind any transformations; None where
+    it is a network's.
+    """
     while isinstance(partition, PipelinePartition):
         partition = partition.inner
     return partition if isinstance(partition, ForestPartition) else None

@@ -1,4 +1,6 @@
-"""The boxes of the training rows in the leaves of a forest, and how far other rows lie outside of them."""
+"""The boxes of the training rows in the leaves of a forest, and how far other rows lie outside of
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +14,35 @@ from kdgraph.geometry.kinds import forest_behind
 from kdgraph.geometry.partition import Partition, Place, over_blocks
 
 Outside = Literal["share", "distance"]
-"""share: whether a row is beyond the bounds of a feature, 1 or 0; distance: how far, in units of the feature's range."""
+"""share: whether a row is beyond the bounds of a feature, 1 or 0; distance: how far, in units of
+the feature's range.
+"""
 
 _BLOCK = 1024
-"""Queries to a block: they pass over one tree's boxes after the other, and share them while they are in cache."""
+"""Queries to a block: they pass over one tree's boxes after the other, and share them while they
+are in cache.
+"""
 _LARGEST = float(np.finfo(np.float32).max)
 _compiled = njit(nogil=True, cache=True, boundscheck=False)
 
 
 class LeafBoxes:
-    """For each leaf of a forest the tight box [min, max] of the training rows in it, feature by feature. Ours.
+    """For each leaf of a forest the tight box [min, max] of the training rows in it, feature by
+    feature. Ours.
 
     Parameters
     ----------
     partition : of a forest or one tree, also behind the transformations of a pipeline.
     place : the training rows on it.
-    min_samples : training rows that a box holds at least: a leaf with fewer has the box of the nearest node above it with as many, or of
-        the root.
+    min_samples : training rows that a box holds at least: a leaf with fewer has the box of the
+        nearest node above it with as many, or of the root.
 
     Attributes
     ----------
-    boxes : Float32[b, 2, d], lower and upper bounds; infinite where all rows of a box miss that feature, which then bounds nothing.
-    box_of : Int32[nodes], the box of each leaf, -1 for other nodes; they are counted over all trees.
+    boxes : Float32[b, 2, d], lower and upper bounds; infinite where all rows of a box miss that
+    feature, which then bounds nothing.
+    box_of : Int32[nodes], the box of each leaf, -1 for other nodes; they are counted over all
+    trees.
     unit : Float[d], the range of each feature over the training rows, 1 where it is constant.
     n_trees : T.
 
@@ -43,14 +52,16 @@ class LeafBoxes:
 
     Notes
     -----
-    Bounds and queries are rounded to float32, in which a forest compares; that keeps the order of numbers, so no training row is outside
-    of its own box. A missing value is outside of none.
+    Bounds and queries are rounded to float32, in which a forest compares; that keeps the order of
+    numbers, so no training row is outside of its own box. A missing value is outside of none.
     """
 
     def __init__(self, partition: Partition, place: Place, min_samples: int = 1):
         inner = forest_behind(partition)
         if inner is None:
-            raise TypeError("boxes are those of the leaves of a forest or tree, got a partition without leaves")
+            raise TypeError(
+                "boxes are those of the leaves of a forest or tree, got a partition without leaves"
+            )
         points, self.n_jobs, self.n_trees = _rounded(place.points), inner.n_jobs, inner.n_trees
         self.unit, self._starts = _ranges(points), inner.leaf_starts[:-1]
         self.box_of = np.full(inner.leaf_starts[-1], -1, dtype=np.int32)
@@ -67,21 +78,33 @@ class LeafBoxes:
         self.boxes[:, 0][empty], self.boxes[:, 1][empty] = -np.inf, np.inf
 
     def by_feature(self, place: Place, outside: Outside = "share") -> np.ndarray:
-        """Float[n, d]: for each row and feature the mean over trees of what lies ``outside`` of the box of the row's leaf.
+        """Float[n, d]: for each row and feature the mean over trees of what lies ``outside`` of the
+        box of the row's leaf.
 
-        Shares are counted in integers, distances are added in the order of the trees: neither other rows nor threads change a bit.
+        Shares are counted in integers, distances are added in the order of the trees: neither other
+        rows nor threads change a bit.
         """
         found = np.empty(place.points.shape)
-        order = np.argsort(place.codes[:, 0], kind="stable")  # neighbours in space meet the same boxes
+        order = np.argsort(
+            place.codes[:, 0], kind="stable"
+        )  # neighbours in space meet the same boxes
         blocks = [order[start : start + _BLOCK] for start in range(0, len(place), _BLOCK)]
-        for rows, values in over_blocks(partial(self._block, outside=outside), place, blocks, self.n_jobs):
+        for rows, values in over_blocks(
+            partial(self._block, outside=outside), place, blocks, self.n_jobs
+        ):
             found[rows] = values
         return found
 
     def _block(self, place: Place, outside: Outside) -> np.ndarray:
         points, boxes = _rounded(place.points), self.box_of[place.codes.T + self._starts[:, None]]
-        if boxes.min() < 0 or boxes.max() >= len(self.boxes) or self.boxes.shape[1:] != (2, points.shape[1]):
-            raise ValueError("codes and points are not of the forest whose boxes these are")  # the kernels below would read beyond them
+        if (
+            boxes.min() < 0
+            or boxes.max() >= len(self.boxes)
+            or self.boxes.shape[1:] != (2, points.shape[1])
+        ):
+            raise ValueError(
+                "codes and points are not of the forest whose boxes these are"
+            )  # the kernels below would read beyond them
         if outside == "share":
             count = np.zeros(points.shape, dtype=np.int32)
             _count_outside(points, boxes, self.boxes, count)
@@ -102,8 +125,12 @@ def _ranges(points: np.ndarray) -> np.ndarray:
     return np.where(found > 0, found, 1.0)
 
 
-def _boxes_of_nodes(tree: Any, nodes: np.ndarray, points: np.ndarray, min_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Float32[nodes, 2, d]: a box for each node of one tree; Int[nodes]: itself, or the nearest above it with ``min_samples`` rows."""
+def _boxes_of_nodes(
+    tree: Any, nodes: np.ndarray, points: np.ndarray, min_samples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Float32[nodes, 2, d]: a box for each node of one tree; Int[nodes]: itself, or the nearest
+    above it with ``min_samples`` rows.
+    """
     above = np.zeros(tree.node_count, dtype=np.int64)
     for children in (tree.children_left, tree.children_right):
         inner = np.flatnonzero(children >= 0)
@@ -117,7 +144,9 @@ def _boxes_of_nodes(tree: Any, nodes: np.ndarray, points: np.ndarray, min_sample
 
 @_compiled
 def _fill_boxes(nodes, above, points, min_samples, size, boxes, holder):
-    """Fill ``size``: Int[nodes], ``boxes`` and ``holder`` of one tree; ``above``: Int[nodes], which comes before what it is above."""
+    """Fill ``size``: Int[nodes], ``boxes`` and ``holder`` of one tree; ``above``: Int[nodes], which
+    comes before what it is above.
+    """
     for i in range(nodes.shape[0]):
         box = boxes[nodes[i]]
         size[nodes[i]] += 1
@@ -140,17 +169,23 @@ def _fill_boxes(nodes, above, points, min_samples, size, boxes, holder):
 
 @_compiled
 def _count_outside(points, box_of_row, boxes, count):
-    """Add 1 to ``count``: Int32[m, d] for each tree whose box a row leaves in that feature; ``box_of_row``: Int32[T, m]."""
+    """Add 1 to ``count``: Int32[m, d] for each tree whose box a row leaves in that feature;
+    ``box_of_row``: Int32[T, m].
+    """
     for t in range(box_of_row.shape[0]):
         for i in range(points.shape[0]):
             box = boxes[box_of_row[t, i]]
             for j in range(points.shape[1]):
-                count[i, j] += np.int32(points[i, j] < box[0, j]) | np.int32(points[i, j] > box[1, j])
+                count[i, j] += np.int32(points[i, j] < box[0, j]) | np.int32(
+                    points[i, j] > box[1, j]
+                )
 
 
 @_compiled
 def _add_overshoot(points, box_of_row, boxes, total):
-    """Add to ``total``: Float[m, d] how far each row lies beyond the bounds of its box, tree by tree."""
+    """Add to ``total``: Float[m, d] how far each row lies beyond the bounds of its box, tree by
+    tree.
+    """
     for t in range(box_of_row.shape[0]):
         for i in range(points.shape[0]):
             box = boxes[box_of_row[t, i]]

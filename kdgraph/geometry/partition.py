@@ -1,10 +1,13 @@
 """Rows on a partition (Dey et al., Section 3.2).
 
-Polytopes: the distinct codes among some rows (Dey et al., Sections 4.3 and 4.4: K(r, s) = 1 where r = s, Eq. 14 and 16).
+Polytopes: the distinct codes among some rows (Dey et al., Sections 4.3 and 4.4: K(r, s) = 1 where r
+= s, Eq. 14 and 16).
 
-What a partition (Dey et al., Section 3.2) is to everyone else, whatever kind of parent it was read off.
+What a partition (Dey et al., Section 3.2) is to everyone else, whatever kind of parent it was read
+off.
 
-Blocks of queries side by side: on the threads of this process, or wherever a backend of joblib takes them that the user has chosen.
+Blocks of queries side by side: on the threads of this process, or wherever a backend of joblib
+takes them that the user has chosen.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ class Place:
     ----------
     points : Float[n, d], in the partition's embedding space.
     codes : Int[n, …], their polytopes.
-    proba : Float[n, K], the parent's own probabilities where they come with the codes at no cost; None where codes alone give them.
+    proba : Float[n, K], the parent's own probabilities where they come with the codes at no cost;
+        None where codes alone give them.
     """
 
     points: np.ndarray
@@ -37,22 +41,34 @@ class Place:
         return len(self.codes)
 
     def __getitem__(self, index) -> Place:
-        return Place(self.points[index], self.codes[index], None if self.proba is None else self.proba[index])
+        return Place(
+            self.points[index], self.codes[index], None if self.proba is None else self.proba[index]
+        )
 
     def __add__(self, other: Place) -> Place:
         """The rows of both, these first."""
-        proba = None if self.proba is None or other.proba is None else np.concatenate([self.proba, other.proba])
-        return Place(np.concatenate([self.points, other.points]), np.concatenate([self.codes, other.codes]), proba)
+        proba = (
+            None
+            if self.proba is None or other.proba is None
+            else np.concatenate([self.proba, other.proba])
+        )
+        return Place(
+            np.concatenate([self.points, other.points]),
+            np.concatenate([self.codes, other.codes]),
+            proba,
+        )
 
 
 @dataclass(frozen=True)
 class Polytopes:
-    """Which rows share a polytope (K(r, s) = 1, i.e. equal codes), numbered by first appearance; or which share one after merging.
+    """Which rows share a polytope (K(r, s) = 1, i.e. equal codes), numbered by first appearance; or
+    which share one after merging.
 
     Attributes
     ----------
     of_row : Int[n], the polytope of each row.
-    row : Int[p], the row that stands for each polytope: its first one, unless polytopes were merged.
+    row : Int[p], the row that stands for each polytope: its first one, unless polytopes were
+    merged.
     size : Int[p], rows in each polytope.
     """
 
@@ -75,7 +91,9 @@ class Polytopes:
         return float(np.mean(self.size == 1))
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """Float[p, …]: sum of ``values`` (Float[n, …]) over the rows of each polytope, in row order."""
+        """Float[p, …]: sum of ``values`` (Float[n, …]) over the rows of each polytope, in row
+        order.
+        """
         total = np.zeros((len(self), *values.shape[1:]))
         np.add.at(total, self.of_row, values)
         return total
@@ -84,17 +102,24 @@ class Polytopes:
 def polytopes_of(codes: np.ndarray) -> Polytopes:
     """Group equal rows of ``codes`` (Int[n, T]).
 
-    Rows are compared by a 64-bit hash, and equal hashes are then verified code by code: sorting whole rows takes 16 times as long.
+    Rows are compared by a 64-bit hash, and equal hashes are then verified code by code: sorting
+    whole rows takes 16 times as long.
     """
-    multipliers = np.random.default_rng(0).integers(1, 2**63, size=codes.shape[1], dtype=np.uint64) | np.uint64(1)
+    multipliers = np.random.default_rng(0).integers(
+        1, 2**63, size=codes.shape[1], dtype=np.uint64
+    ) | np.uint64(1)
     hashes = np.zeros(len(codes), dtype=np.uint64)
     for t in range(codes.shape[1]):
         hashes += codes[:, t].astype(np.uint64) * multipliers[t]
     groups = _by_first_appearance(*np.unique(hashes, return_index=True, return_inverse=True)[1:])
     leader = groups.row[groups.of_row]
     followers = np.flatnonzero(leader != np.arange(len(codes)))
-    if not np.array_equal(take_rows(codes, followers), take_rows(codes, leader[followers])):  # a hash collision
-        groups = _by_first_appearance(*np.unique(codes, axis=0, return_index=True, return_inverse=True)[1:])
+    if not np.array_equal(
+        take_rows(codes, followers), take_rows(codes, leader[followers])
+    ):  # a hash collision
+        groups = _by_first_appearance(
+            *np.unique(codes, axis=0, return_index=True, return_inverse=True)[1:]
+        )
     return groups
 
 
@@ -115,12 +140,16 @@ class PolytopeIndex(Protocol):
     """Class masses around queries, and their nearest polytopes."""
 
     def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Float[m, K, k]: Σ_s K(r, s)^exponent · (class weights of s) for each query and exponent; Int[m]: nearest polytope or -1."""
+        """Float[m, K, k]: Σ_s K(r, s)^exponent · (class weights of s) for each query and exponent;
+        Int[m]: nearest polytope or -1.
+        """
         ...
 
 
 class Partition(Protocol):
-    """What every partition offers; codes are opaque to everyone else. X is what its parent takes: an array or a data frame."""
+    """What every partition offers; codes are opaque to everyone else. X is what its parent takes:
+    an array or a data frame.
+    """
 
     def embed(self, X: Any) -> np.ndarray:
         """Float[n, d]: the space in which distances within a polytope are measured."""
@@ -147,18 +176,30 @@ class Partition(Protocol):
         ...
 
     def index(
-        self, codes: np.ndarray, class_weights: np.ndarray, *, rows: np.ndarray | None = None, n_anchors: int | None = None
+        self,
+        codes: np.ndarray,
+        class_weights: np.ndarray,
+        *,
+        rows: np.ndarray | None = None,
+        n_anchors: int | None = None,
     ) -> PolytopeIndex:
-        """Index of polytopes, the ``rows`` (Int[p]) of ``codes`` [n, …] that stand for them, for class masses and nearest polytopes."""
+        """Index of polytopes, the ``rows`` (Int[p]) of ``codes`` [n, …] that stand for them, for
+        class masses and nearest polytopes.
+        """
         ...
 
 
 TASKS_PER_WORKER = 4
-"""With workers that share no memory: each task carries the whole index, so there are few, and still enough to even out."""
+"""With workers that share no memory: each task carries the whole index, so there are few, and still
+enough to even out.
+"""
 
 
 def over_blocks(
-    compute: Callable[[Any], Any], rows: np.ndarray | Place, blocks: Sequence[Any], n_jobs: int | None
+    compute: Callable[[Any], Any],
+    rows: np.ndarray | Place,
+    blocks: Sequence[Any],
+    n_jobs: int | None,
 ) -> Iterator[tuple[Any, Any]]:
     """Each block with ``compute(rows[block])``, in order.
 
@@ -167,16 +208,21 @@ def over_blocks(
     compute : function of some rows alone; where no memory is shared it is pickled.
     rows : [n, …], the queries, or where they lie on a partition.
     blocks : slices or integer arrays.
-    n_jobs : workers. Inside ``joblib.parallel_config(backend=…)``, of a cluster of Dask or Ray for instance, they are that backend's.
+    n_jobs : workers. Inside ``joblib.parallel_config(backend=…)``, of a cluster of Dask or Ray for
+        instance, they are that backend's.
     """
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
-        results = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(compute)(rows[block]) for block in blocks)
+        results = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
+            delayed(compute)(rows[block]) for block in blocks
+        )
         yield from zip(blocks, results, strict=True)
         return
     n_tasks = min(len(blocks), TASKS_PER_WORKER * effective_n_jobs(n_jobs))
     groups = [blocks[start::n_tasks] for start in range(n_tasks)]
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(_each)(compute, [rows[block] for block in group]) for group in groups)
+    found = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_each)(compute, [rows[block] for block in group]) for group in groups
+    )
     for group, results in zip(groups, found, strict=True):
         yield from zip(group, results, strict=True)
 

@@ -1,8 +1,9 @@
-"""Metrics: pure functions on arrays, each stating its convention; and :func:`score`, which finds one by name and adds its error.
+"""Metrics: pure functions on arrays, each stating its convention; and :func:`score`, which finds
+one by name and adds its error.
 
-A new metric is a function decorated with :func:`metric` or :func:`mean_over_rows`; what it needs is read from the names of its parameters,
-such as ``y`` (Int[n], positions in the classes) and ``proba`` (Float[n, K]); :data:`INPUTS` has all of them. Every other parameter is
-an option.
+A new metric is a function decorated with :func:`metric` or :func:`mean_over_rows`; what it needs is
+read from the names of its parameters, such as ``y`` (Int[n], positions in the classes) and
+``proba`` (Float[n, K]); :data:`INPUTS` has all of them. Every other parameter is an option.
 """
 
 from __future__ import annotations
@@ -49,7 +50,16 @@ from kdgraph.metrics.ood import (
     oce_of_mean,
     ood_metrics,
 )
-from kdgraph.metrics.proper_scores import brier, brier_top, error, hellinger, nll, nll_clipped, nll_top, nll_top_clipped
+from kdgraph.metrics.proper_scores import (
+    brier,
+    brier_top,
+    error,
+    hellinger,
+    nll,
+    nll_clipped,
+    nll_top,
+    nll_top_clipped,
+)
 from kdgraph.metrics.registry import (
     METRICS,
     Metric,

@@ -1,6 +1,8 @@
-"""Calibration errors of top-label confidence: rows binned by confidence alone, whatever class they are predicted as.
+"""Calibration errors of top-label confidence: rows binned by confidence alone, whatever class they
+are predicted as.
 
-Calibration errors class by class: of every class's probability, and of the confidence in each predicted class.
+Calibration errors class by class: of every class's probability, and of the confidence in each
+predicted class.
 
 The calibration error with a kernel on confidences in place of bins.
 
@@ -34,28 +36,33 @@ def ece(
 ) -> float:
     """Measure the expected calibration error (ECE) of top-label confidence, in [0, 1].
 
-    Rows are binned by their largest probability; a bin's gap is |share of right predictions - mean confidence|, and the gaps
-    are averaged with the bins' shares of rows as weights. Empty bins count nothing. Of equally probable classes the first
-    is the prediction.
+    Rows are binned by their largest probability; a bin's gap is |share of right predictions - mean
+    confidence|, and the gaps are averaged with the bins' shares of rows as weights. Empty bins
+    count nothing. Of equally probable classes the first is the prediction.
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    bins : number of bins over [0, 1], not over [1/K, 1]: with two classes about half of them are empty.
-    strategy : "uniform" (Guo et al.: equal widths, ``(lower, upper]``) or "mass" (equal shares of rows, ties together).
-    norm : "l1" the mean gap; "l2" the root of the mean squared gap; "max" the largest gap, which is :func:`mce`.
-    edges : who has a confidence that is an edge of bins of equal width. "right": the bin below it, as uncertainty-calibration.
-        "left": the bin above it. "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie": as these libraries sort, for
-        comparison with their numbers; what each does is told by :func:`~kdgraph.metrics.compat.intervals_of`.
-    debiased : with norm "l2", take from each bin's squared gap the part that sampling alone gives, ``a (1 - a) / (rows - 1)`` with a the
-        share right. A bin of one row counts nothing, and a mean below 0 is 0. For the other norms :func:`ece_if_calibrated` says how
-        much that part is.
+    bins : number of bins over [0, 1], not over [1/K, 1]: with two classes about half of them are
+    empty.
+    strategy : "uniform" (Guo et al.: equal widths, ``(lower, upper]``) or "mass" (equal shares of
+    rows, ties together).
+    norm : "l1" the mean gap; "l2" the root of the mean squared gap; "max" the largest gap, which is
+    :func:`mce`.
+    edges : who has a confidence that is an edge of bins of equal width. "right": the bin below it,
+        as uncertainty-calibration. "left": the bin above it. "netcal", "torchmetrics",
+        "torchmetrics_f64", "relplot", "mapie": as these libraries sort, for comparison with their
+        numbers; what each does is told by :func:`~kdgraph.metrics.compat.intervals_of`.
+    debiased : with norm "l2", take from each bin's squared gap the part that sampling alone gives,
+        ``a (1 - a) / (rows - 1)`` with a the share right. A bin of one row counts nothing, and a
+        mean below 0 is 0. For the other norms :func:`ece_if_calibrated` says how much that part is.
 
     References
     ----------
-    Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks", ICML 2017, Eq. 3 (15 bins). "l2" is the
-    plug-in estimator of Kumar, Liang, Ma, "Verified uncertainty calibration", NeurIPS 2019, and debiased their other one.
+    Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks", ICML 2017, Eq. 3 (15
+    bins). "l2" is the plug-in estimator of Kumar, Liang, Ma, "Verified uncertainty calibration",
+    NeurIPS 2019, and debiased their other one.
 
     Examples
     --------
@@ -67,11 +74,13 @@ def ece(
 
 @metric("ECE by edges", better="lower")
 def ece_by_edges(y: np.ndarray, top: Top, *, edges: Count = 15) -> float:
-    """Measure :func:`ece` in ``edges - 1`` equal bins, for comparison with numbers that were published as having ``edges`` of them.
+    """Measure :func:`ece` in ``edges - 1`` equal bins, for comparison with numbers that were
+    published as having ``edges`` of them.
 
-    The published implementation of Dey et al. puts ``edges`` equally spaced edges into [0, 1] and calls their number the bins. What it
-    computes is what their paper calls MCE: a mean of gaps, not the largest one. (``ece`` with ``edges="mapie"`` counts its bins the same
-    way, and keeps to the last bit of another library's edges besides.)
+    The published implementation of Dey et al. puts ``edges`` equally spaced edges into [0, 1] and
+    calls their number the bins. What it computes is what their paper calls MCE: a mean of gaps, not
+    the largest one. (``ece`` with ``edges="mapie"`` counts its bins the same way, and keeps to the
+    last bit of another library's edges besides.)
 
     Parameters
     ----------
@@ -81,7 +90,8 @@ def ece_by_edges(y: np.ndarray, top: Top, *, edges: Count = 15) -> float:
 
     References
     ----------
-    Dey et al., "Deep discriminative to kernel density graph", Section 5 (R = 15), Figure 2 and Figures 5 to 8.
+    Dey et al., "Deep discriminative to kernel density graph", Section 5 (R = 15), Figure 2 and
+    Figures 5 to 8.
 
     Examples
     --------
@@ -95,9 +105,11 @@ def ece_by_edges(y: np.ndarray, top: Top, *, edges: Count = 15) -> float:
 
 @metric("MCE", better="lower")
 def mce(y: np.ndarray, top: Top, *, bins: Count = 15, strategy: Strategy = "uniform") -> float:
-    """Measure the maximum calibration error (MCE) of top-label confidence: the largest gap of any populated bin, in [0, 1].
+    """Measure the maximum calibration error (MCE) of top-label confidence: the largest gap of any
+    populated bin, in [0, 1].
 
-    One row alone in a bin gives a gap of its own size, so with "uniform" bins this measures small bins as much as models.
+    One row alone in a bin gives a gap of its own size, so with "uniform" bins this measures small
+    bins as much as models.
 
     Parameters
     ----------
@@ -129,10 +141,12 @@ def ece_if_calibrated(
     draws: Count = 200,
     seed: Seed = 0,
 ) -> float:
-    """Simulate what :func:`ece` would be on these rows if the stated confidences were true: what sampling alone gives.
+    """Simulate what :func:`ece` would be on these rows if the stated confidences were true: what
+    sampling alone gives.
 
-    Mean over ``draws`` of the error when each prediction is right with the probability that is stated for it. An ECE about as large
-    says that nothing is known to be wrong. It is no bias to be taken away: where a model is far from calibrated, sampling adds less.
+    Mean over ``draws`` of the error when each prediction is right with the probability that is
+    stated for it. An ECE about as large says that nothing is known to be wrong. It is no bias to be
+    taken away: where a model is far from calibrated, sampling adds less.
 
     Parameters
     ----------
@@ -143,7 +157,8 @@ def ece_if_calibrated(
 
     References
     ----------
-    Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting 22, 2007: consistency resampling.
+    Bröcker and Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting
+    22, 2007: consistency resampling.
 
     Examples
     --------
@@ -151,13 +166,21 @@ def ece_if_calibrated(
     0.04
     """
     check_value("seed", seed, Seed)
-    return if_calibrated(_binned(top, bins, strategy, edges), norm, debiased, draws, np.random.default_rng(seed))
+    return if_calibrated(
+        _binned(top, bins, strategy, edges), norm, debiased, draws, np.random.default_rng(seed)
+    )
 
 
-def if_calibrated(rows: BinnedRows, norm: Norm, debiased: bool, draws: int, rng: np.random.Generator) -> float:
-    """Mean over draws of :meth:`BinnedRows.error` of labels drawn from the confidences, Bröcker and Smith (2007): a number."""
+def if_calibrated(
+    rows: BinnedRows, norm: Norm, debiased: bool, draws: int, rng: np.random.Generator
+) -> float:
+    """Mean over draws of :meth:`BinnedRows.error` of labels drawn from the confidences, Bröcker and
+    Smith (2007): a number.
+    """
     n = len(rows.confidence)
-    return float(np.mean([rows.error(rng.random(n) < rows.confidence, norm, debiased) for _ in range(draws)]))
+    return float(
+        np.mean([rows.error(rng.random(n) < rows.confidence, norm, debiased) for _ in range(draws)])
+    )
 
 
 def _binned(top: TopLabel, bins: int, strategy: Strategy, edges: Edges = "right") -> BinnedRows:
@@ -177,9 +200,10 @@ def top_label_ece(
 ) -> float:
     """Measure the calibration error of top-label confidence within each predicted class, in [0, 1].
 
-    As :func:`~kdgraph.metrics.ece`, but only rows of one predicted class share a bin: a class that is too sure and one that is not sure
-    enough do not make up for each other. All bins of all classes are weighted by their rows. There are up to K times as many, so sampling
-    adds more to it than to an ECE of as many bins; :func:`top_label_ece_if_calibrated` says how much.
+    As :func:`~kdgraph.metrics.ece`, but only rows of one predicted class share a bin: a class that
+    is too sure and one that is not sure enough do not make up for each other. All bins of all
+    classes are weighted by their rows. There are up to K times as many, so sampling adds more to it
+    than to an ECE of as many bins; :func:`top_label_ece_if_calibrated` says how much.
 
     Parameters
     ----------
@@ -191,7 +215,8 @@ def top_label_ece(
 
     References
     ----------
-    Gupta, Ramdas, "Top-label calibration and multiclass-to-binary reductions", ICLR 2022, whose TL-ECE it estimates.
+    Gupta, Ramdas, "Top-label calibration and multiclass-to-binary reductions", ICLR 2022, whose
+    TL-ECE it estimates.
 
     Examples
     --------
@@ -214,7 +239,8 @@ def top_label_ece_if_calibrated(
     draws: Count = 200,
     seed: Seed = 0,
 ) -> float:
-    """Simulate what :func:`top_label_ece` would be on these rows if the stated confidences were true: what sampling alone gives.
+    """Simulate what :func:`top_label_ece` would be on these rows if the stated confidences were
+    true: what sampling alone gives.
 
     Parameters
     ----------
@@ -224,7 +250,8 @@ def top_label_ece_if_calibrated(
 
     References
     ----------
-    Bröcker and Smith, Weather and Forecasting 22, 2007: consistency resampling, here within predicted classes.
+    Bröcker and Smith, Weather and Forecasting 22, 2007: consistency resampling, here within
+    predicted classes.
 
     Examples
     --------
@@ -232,7 +259,13 @@ def top_label_ece_if_calibrated(
     0.04
     """
     check_value("seed", seed, Seed)
-    return if_calibrated(_within_classes(top, bins, strategy, edges), norm, debiased, draws, np.random.default_rng(seed))
+    return if_calibrated(
+        _within_classes(top, bins, strategy, edges),
+        norm,
+        debiased,
+        draws,
+        np.random.default_rng(seed),
+    )
 
 
 @metric("class-wise ECE", better="lower")
@@ -246,29 +279,38 @@ def classwise_ece(
     edges: Edges = "right",
     debiased: bool = False,
 ) -> float:
-    """Measure the calibration error of every class's probability, the mean over the classes, in [0, 1].
+    """Measure the calibration error of every class's probability, the mean over the classes, in [0,
+    1].
 
-    For each class, rows are binned by the probability of that class, and a bin's gap is |share of rows of the class - mean probability|.
-    With many classes most probabilities are near 0 and right there, so the number falls with K, whatever the model.
+    For each class, rows are binned by the probability of that class, and a bin's gap is |share of
+    rows of the class - mean probability|. With many classes most probabilities are near 0 and right
+    there, so the number falls with K, whatever the model.
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
     proba : Float[n, K].
     bins, strategy, edges, debiased : as for :func:`~kdgraph.metrics.ece`.
-    norm : "l1" the mean over classes of the mean gap; "l2" the root of the mean over classes of the mean squared gap; "max" the largest.
+    norm : "l1" the mean over classes of the mean gap; "l2" the root of the mean over classes of the
+        mean squared gap; "max" the largest.
 
     References
     ----------
-    Kull et al., "Beyond temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet calibration", NeurIPS 2019,
-    Section 2; "l2", and that debiased, is the marginal calibration error of Kumar, Liang, Ma, NeurIPS 2019.
+    Kull et al., "Beyond temperature scaling: obtaining well-calibrated multi-class probabilities
+    with Dirichlet calibration", NeurIPS 2019, Section 2; "l2", and that debiased, is the marginal
+    calibration error of Kumar, Liang, Ma, NeurIPS 2019.
 
     Examples
     --------
     >>> round(classwise_ece([0, 1], [[0.9, 0.1], [0.9, 0.1]]), 6)
     0.4
     """
-    errors = np.array([binned_rows(p, bins, strategy, edges).error(y == k, norm, debiased) for k, p in enumerate(proba.T)])
+    errors = np.array(
+        [
+            binned_rows(p, bins, strategy, edges).error(y == k, norm, debiased)
+            for k, p in enumerate(proba.T)
+        ]
+    )
     if norm == "max":
         return float(errors.max())
     return float(errors.mean() if norm == "l1" else np.sqrt((errors**2).mean()))
@@ -281,24 +323,28 @@ def _within_classes(top: TopLabel, bins: int, strategy: Strategy, edges: Edges) 
 
 @metric("MMCE", better="lower")
 def mmce(y: np.ndarray, top: Top, *, width: Positive = 0.4, debiased: bool = False) -> float:
-    """Measure the maximum mean calibration error (MMCE) of top-label confidence, in [0, 1]: no bins, so no edges.
+    """Measure the maximum mean calibration error (MMCE) of top-label confidence, in [0, 1]: no
+    bins, so no edges.
 
-    It is the root of the mean over all pairs of rows of ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / width)``, with c the confidence and
-    a 1 where the prediction is right, else 0: the largest mean of ``c - a`` that a weight gives it, of all functions of c in the unit ball
-    of the kernel's space. It is another number than an ECE: compare it with itself.
+    It is the root of the mean over all pairs of rows of ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j|
+    / width)``, with c the confidence and a 1 where the prediction is right, else 0: the largest
+    mean of ``c - a`` that a weight gives it, of all functions of c in the unit ball of the kernel's
+    space. It is another number than an ECE: compare it with itself.
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    width : of the Laplacian kernel, in units of confidence. As it grows, the number becomes |mean confidence - accuracy|.
-    debiased : leave out the pairs of a row with itself, which make the number grow as rows get fewer (the U-statistic); a mean below 0 is
-        0, and of one row it is NaN.
+    width : of the Laplacian kernel, in units of confidence. As it grows, the number becomes |mean
+    confidence - accuracy|.
+    debiased : leave out the pairs of a row with itself, which make the number grow as rows get
+        fewer (the U-statistic); a mean below 0 is 0, and of one row it is NaN.
 
     References
     ----------
-    Kumar, Sarawagi, Jain, "Trainable calibration measures for neural networks from kernel mean embeddings", ICML 2018: the square is their
-    estimator of MMCE², a V-statistic, and the width theirs. That one pass over sorted rows gives it, without a pair of them, is ours.
+    Kumar, Sarawagi, Jain, "Trainable calibration measures for neural networks from kernel mean
+    embeddings", ICML 2018: the square is their estimator of MMCE², a V-statistic, and the width
+    theirs. That one pass over sorted rows gives it, without a pair of them, is ours.
 
     Examples
     --------
@@ -317,7 +363,8 @@ def mmce(y: np.ndarray, top: Top, *, width: Positive = 0.4, debiased: bool = Fal
 def _sum_over_pairs(confidence: np.ndarray, gap: np.ndarray, width: float) -> float:
     """Σ_{i < j} gap_i gap_j exp(-(c_j - c_i) / width) of ascending confidences, Float[n].
 
-    What row j sees of all rows before it is what row j - 1 saw, and that row itself, farther away by one factor.
+    What row j sees of all rows before it is what row j - 1 saw, and that row itself, farther away
+    by one factor.
     """
     factors = np.exp(-np.diff(confidence, prepend=confidence[0]) / width)
     seen = total = before = 0.0
@@ -330,10 +377,12 @@ def _sum_over_pairs(confidence: np.ndarray, gap: np.ndarray, width: float) -> fl
 
 @metric("smooth ECE", better="lower", package=("relplot", "smooth"))
 def smooth_ece(y: np.ndarray, top: Top) -> float:
-    """Measure the smooth calibration error of top-label confidence, in [0, 1]: no bins, so no edges and nothing to choose.
+    """Measure the smooth calibration error of top-label confidence, in [0, 1]: no bins, so no edges
+    and nothing to choose.
 
-    Right minus stated is smoothed over confidence by a Gaussian that is reflected at 0 and 1; its width is where the smoothed error equals
-    the width itself. It is another number than an ECE of any number of bins: compare it with itself.
+    Right minus stated is smoothed over confidence by a Gaussian that is reflected at 0 and 1; its
+    width is where the smoothed error equals the width itself. It is another number than an ECE of
+    any number of bins: compare it with itself.
 
     Parameters
     ----------
@@ -343,15 +392,18 @@ def smooth_ece(y: np.ndarray, top: Top) -> float:
     Raises
     ------
     ConfigError
-        relplot is not installed; a run is refused before it starts. It draws too: its import brings seaborn and pyplot along, in half a
-        second, and sets nothing.
+        relplot is not installed; a run is refused before it starts. It draws too: its import brings
+        seaborn and pyplot along, in half a second, and sets nothing.
 
     References
     ----------
-    Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR 2024, as ``relplot.smECE`` computes it.
+    Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing", ICLR
+    2024, as ``relplot.smECE`` computes it.
     """
     check_package(METRICS["smooth_ece"])
     from relplot.metrics import smECE  # pyright: ignore[reportMissingImports]
 
-    confidence = np.clip(np.asarray(top.confidence, dtype=np.float64), 0, 1)  # it counts on a grid from 0 to 1
+    confidence = np.clip(
+        np.asarray(top.confidence, dtype=np.float64), 0, 1
+    )  # it counts on a grid from 0 to 1
     return float(smECE(confidence, top.correct(y).astype(np.float64)))

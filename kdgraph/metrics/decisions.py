@@ -1,4 +1,6 @@
-"""What confidence is worth where a model may decline to answer: rows are rejected from the least confident on."""
+"""What confidence is worth where a model may decline to answer: rows are rejected from the least
+confident on.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ RATIOS = (1.5, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0)
 
 @metric("PRR", better="higher")
 def prr(y: np.ndarray, top: Top) -> float:
-    """Measure the prediction rejection ratio (PRR): 1 if every wrong row is less confident than every right one, 0 at random, -1 at worst.
+    """Measure the prediction rejection ratio (PRR): 1 if every wrong row is less confident than
+    every right one, 0 at random, -1 at worst.
 
-    Rows are rejected from the least confident on, and a rejected row is right, as if an oracle labelled it. The share of all rows that is
-    wrong then falls from the error to 0. The area between this curve and the straight line, which rejection at random follows, is divided
-    by that of an oracle that rejects the wrong rows first. Rows of equal confidence count with the mean over their orders, so the number
-    depends on ranks alone: no recalibration that keeps them changes it. It equals ``2 AUROC - 1`` with wrong rows to be told from right
-    ones. NaN where all rows are right or all are wrong.
+    Rows are rejected from the least confident on, and a rejected row is right, as if an oracle
+    labelled it. The share of all rows that is wrong then falls from the error to 0. The area
+    between this curve and the straight line, which rejection at random follows, is divided by that
+    of an oracle that rejects the wrong rows first. Rows of equal confidence count with the mean
+    over their orders, so the number depends on ranks alone: no recalibration that keeps them
+    changes it. It equals ``2 AUROC - 1`` with wrong rows to be told from right ones. NaN where all
+    rows are right or all are wrong.
 
     Parameters
     ----------
@@ -33,9 +38,10 @@ def prr(y: np.ndarray, top: Top) -> float:
 
     References
     ----------
-    Malinin, Mlodozeniec, Gales, "Ensemble distribution distillation", ICLR 2020, Section 4; Luo et al., "Local calibration: metrics and
-    recalibration", UAI 2022, Table 4. That it is an AUROC is ours: a wrong row of rank r (from 1, the first rejected) keeps the
-    curve up over r - 1/2 of n steps, and the sum of their ranks is the Mann-Whitney statistic.
+    Malinin, Mlodozeniec, Gales, "Ensemble distribution distillation", ICLR 2020, Section 4; Luo et
+    al., "Local calibration: metrics and recalibration", UAI 2022, Table 4. That it is an AUROC is
+    ours: a wrong row of rank r (from 1, the first rejected) keeps the curve up over r - 1/2 of n
+    steps, and the sum of their ranks is the Mann-Whitney statistic.
 
     Examples
     --------
@@ -51,18 +57,22 @@ def prr(y: np.ndarray, top: Top) -> float:
 
 @metric("AURC", better="lower")
 def aurc(y: np.ndarray, top: Top) -> float:
-    """Measure the area under the risk-coverage curve (AURC): the error of the k most confident rows, averaged over k = 1 to n, in [0, 1].
+    """Measure the area under the risk-coverage curve (AURC): the error of the k most confident
+    rows, averaged over k = 1 to n, in [0, 1].
 
-    It falls with the error of the model as well as with better ranks: :func:`e_aurc` takes off what the best ranks would leave.
+    It falls with the error of the model as well as with better ranks: :func:`e_aurc` takes off what
+    the best ranks would leave.
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Rows of equal confidence count with the mean over their orders.
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Rows of equal confidence count with
+        the mean over their orders.
 
     References
     ----------
-    Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR 2019, Section 2.
+    Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers",
+    ICLR 2019, Section 2.
 
     Examples
     --------
@@ -74,7 +84,8 @@ def aurc(y: np.ndarray, top: Top) -> float:
 
 @metric("excess AURC", better="lower")
 def e_aurc(y: np.ndarray, top: Top) -> float:
-    """Measure the excess AURC: :func:`aurc` less that of the same errors in the best order, in [0, 1]; 0 is the best.
+    """Measure the excess AURC: :func:`aurc` less that of the same errors in the best order, in [0,
+    1]; 0 is the best.
 
     Parameters
     ----------
@@ -83,8 +94,9 @@ def e_aurc(y: np.ndarray, top: Top) -> float:
 
     References
     ----------
-    Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR 2019, Section 2. They approximate the
-    best order's area by e + (1 - e) log(1 - e), with e the error; this is the exact one.
+    Geifman, Uziel, El-Yaniv, "Bias-reduced uncertainty estimation for deep neural classifiers",
+    ICLR 2019, Section 2. They approximate the best order's area by e + (1 - e) log(1 - e), with e
+    the error; this is the exact one.
 
     Examples
     --------
@@ -96,12 +108,16 @@ def e_aurc(y: np.ndarray, top: Top) -> float:
 
 
 @mean_over_rows("reward", better="higher")
-def reward(y: np.ndarray, top: Top, *, unsure_cost: Positive = 1.0, wrong_cost: Positive = 10.0) -> np.ndarray:
-    """Mean reward of a row where the model says "unsure" below the confidence that would make this the better choice, were it true.
+def reward(
+    y: np.ndarray, top: Top, *, unsure_cost: Positive = 1.0, wrong_cost: Positive = 10.0
+) -> np.ndarray:
+    """Mean reward of a row where the model says "unsure" below the confidence that would make this
+    the better choice, were it true.
 
-    That is ``1 - unsure_cost / wrong_cost``: a row below it costs ``unsure_cost``; of the others a wrong one costs ``wrong_cost`` and a
-    right one nothing. So the reward is at most 0; saying nothing but "unsure" gives ``-unsure_cost``. Where "unsure" costs more than a
-    wrong answer, it is never said.
+    That is ``1 - unsure_cost / wrong_cost``: a row below it costs ``unsure_cost``; of the others a
+    wrong one costs ``wrong_cost`` and a right one nothing. So the reward is at most 0; saying
+    nothing but "unsure" gives ``-unsure_cost``. Where "unsure" costs more than a wrong answer, it
+    is never said.
 
     Parameters
     ----------
@@ -111,8 +127,9 @@ def reward(y: np.ndarray, top: Top, *, unsure_cost: Positive = 1.0, wrong_cost: 
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 5.4, with u = -1 and w = -10 for Table 4; the rule is
-    that of Chow, "On optimum recognition error and reject tradeoff", IEEE Transactions on Information Theory 16, 1970.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 5.4, with u = -1
+    and w = -10 for Table 4; the rule is that of Chow, "On optimum recognition error and reject
+    tradeoff", IEEE Transactions on Information Theory 16, 1970.
 
     Examples
     --------
@@ -123,8 +140,11 @@ def reward(y: np.ndarray, top: Top, *, unsure_cost: Positive = 1.0, wrong_cost: 
 
 
 @table("reward by cost ratio")
-def reward_by_ratio(y: np.ndarray, top: Top, *, ratios: Sequence[Positive] = RATIOS) -> dict[str, np.ndarray]:
-    """Tabulate :func:`reward` by the ratio of the cost of a wrong answer to that of "unsure", in units of the latter.
+def reward_by_ratio(
+    y: np.ndarray, top: Top, *, ratios: Sequence[Positive] = RATIOS
+) -> dict[str, np.ndarray]:
+    """Tabulate :func:`reward` by the ratio of the cost of a wrong answer to that of "unsure", in
+    units of the latter.
 
     Parameters
     ----------
@@ -135,12 +155,14 @@ def reward_by_ratio(y: np.ndarray, top: Top, *, ratios: Sequence[Positive] = RAT
     Returns
     -------
     dict
-        ``ratio``, ``threshold`` (the confidence below which a row is unsure), ``reward`` (mean over rows), ``unsure`` (share of the rows),
-        ``error`` (share of the other rows that is wrong, NaN if there are none), each Float[r].
+        ``ratio``, ``threshold`` (the confidence below which a row is unsure), ``reward`` (mean over
+        rows), ``unsure`` (share of the rows), ``error`` (share of the other rows that is wrong, NaN
+        if there are none), each Float[r].
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4, which plots the reward less that of the parent.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 4, which plots the
+    reward less that of the parent.
 
     Examples
     --------
@@ -157,7 +179,13 @@ def reward_by_ratio(y: np.ndarray, top: Top, *, ratios: Sequence[Positive] = RAT
     told_wrong = np.array([(wrong & (top.confidence >= at)).mean() for at in threshold])
     answered = np.where(unsure < 1, 1 - unsure, np.nan)
     mean = np.array([_rewards(top, wrong, 1.0, each).mean() for each in ratio])
-    return {"ratio": ratio, "threshold": threshold, "reward": mean, "unsure": unsure, "error": told_wrong / answered}
+    return {
+        "ratio": ratio,
+        "threshold": threshold,
+        "reward": mean,
+        "unsure": unsure,
+        "error": told_wrong / answered,
+    }
 
 
 @table("risk by coverage")
@@ -167,17 +195,20 @@ def risk_coverage(y: np.ndarray, top: Top, *, points: Count = 100) -> dict[str, 
     Parameters
     ----------
     y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Rows of equal confidence count with the mean over their orders.
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Rows of equal confidence count with
+    the mean over their orders.
     points : p, at most; fewer rows give as many.
 
     Returns
     -------
     dict
-        ``coverage`` (k / n), ``risk`` (error of the k most confident rows), ``confidence`` (of the least confident of them), each Float[p].
+        ``coverage`` (k / n), ``risk`` (error of the k most confident rows), ``confidence`` (of the
+        least confident of them), each Float[p].
 
     References
     ----------
-    El-Yaniv, Wiener, "On the foundations of noise-free selective classification", JMLR 11, 2010, Section 2.
+    El-Yaniv, Wiener, "On the foundations of noise-free selective classification", JMLR 11, 2010,
+    Section 2.
 
     Examples
     --------
@@ -187,13 +218,21 @@ def risk_coverage(y: np.ndarray, top: Top, *, points: Count = 100) -> dict[str, 
     risk = _risk(top.confidence, ~top.correct(y))
     n = len(risk)
     k = np.unique(np.ceil(np.arange(1, points + 1) * n / points).astype(int))
-    return {"coverage": k / n, "risk": risk[k - 1], "confidence": np.sort(top.confidence)[::-1][k - 1]}
+    return {
+        "coverage": k / n,
+        "risk": risk[k - 1],
+        "confidence": np.sort(top.confidence)[::-1][k - 1],
+    }
 
 
 def _risk(confidence: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Float[n]: the expected share of wrong rows among the k most confident, k = 1 to n, over the orders of equally confident ones."""
+    """Float[n]: the expected share of wrong rows among the k most confident, k = 1 to n, over the
+    orders of equally confident ones.
+    """
     order = np.argsort(-confidence, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True)) + 1  # how many rows each level of confidence reaches
+    last = (
+        np.flatnonzero(np.append(np.diff(confidence[order]) != 0, True)) + 1
+    )  # how many rows each level of confidence reaches
     k = np.arange(1, len(confidence) + 1)
     errors = np.interp(k, np.append(0, last), np.append(0, np.cumsum(wrong[order])[last - 1]))
     return errors / k

@@ -1,4 +1,6 @@
-"""Whether the stated confidence is right for each group of rows apart, and for which of them it is worst."""
+"""Whether the stated confidence is right for each group of rows apart, and for which of them it is
+worst.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from kdgraph.metrics.reliability_bins import ReliabilityBins, reliability_bins
 from kdgraph.parameters import Count
 
 Reduce = Literal["max", "mean", "rows"]
-"""Of errors by group: the largest; their mean, each group counting once; or their mean weighted by rows."""
+"""Of errors by group: the largest; their mean, each group counting once; or their mean weighted by
+rows.
+"""
 
 
 @metric("group ECE", better="lower")
@@ -32,22 +36,28 @@ def group_ece(
 ) -> float:
     """Measure the ECE within each group, and take the largest or the mean, in [0, 1].
 
-    A group whose rows are too sure and one whose rows are not sure enough make up for each other in an ECE of all rows, and not here.
-    Of fewer rows an ECE is larger by chance, so the smallest group tends to be the worst one: :func:`by_group` tells rows beside errors.
+    A group whose rows are too sure and one whose rows are not sure enough make up for each other in
+    an ECE of all rows, and not here. Of fewer rows an ECE is larger by chance, so the smallest
+    group tends to be the worst one: :func:`by_group` tells rows beside errors.
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    groups : Int[n], texts [n], or :class:`~kdgraph.metrics.Groups`. Groups without a row do not count.
-    bins, strategy : as for :func:`~kdgraph.metrics.ece`; "mass" makes bins of equal shares of each group's own rows.
-    reduce : "max", "mean" over groups, each counting once, or "rows", that mean weighted by their rows.
-    min_count : rows of a group in bins with fewer of its rows than this are left out; NaN if none is left. With ``reduce="rows"`` they
-        still count in the weight of their group, which is all of its rows.
+    groups : Int[n], texts [n], or :class:`~kdgraph.metrics.Groups`. Groups without a row do not
+    count.
+    bins, strategy : as for :func:`~kdgraph.metrics.ece`; "mass" makes bins of equal shares of each
+    group's own rows.
+    reduce : "max", "mean" over groups, each counting once, or "rows", that mean weighted by their
+    rows.
+    min_count : rows of a group in bins with fewer of its rows than this are left out; NaN if none
+        is left. With ``reduce="rows"`` they still count in the weight of their group, which is all
+        of its rows.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 2.3: "the average group-wise ECE".
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 2.3: "the average
+    group-wise ECE".
 
     Examples
     --------
@@ -55,7 +65,9 @@ def group_ece(
     >>> group_ece(y, proba, groups), group_ece(y, proba, groups, reduce="mean")  # for a right, for b wrong, and together 0.25
     (0.75, 0.5)
     """
-    return _reduced(_cells(y, top, groups, bins, strategy), lambda cells: cells.ece(min_count), reduce)
+    return _reduced(
+        _cells(y, top, groups, bins, strategy), lambda cells: cells.ece(min_count), reduce
+    )
 
 
 @metric("group MCE", better="lower")
@@ -69,22 +81,26 @@ def group_mce(
     reduce: Reduce = "max",
     min_count: Count = 1,
 ) -> float:
-    """Measure the MCE within each group, and take the largest or the mean: the worst bin of the worst group, in [0, 1].
+    """Measure the MCE within each group, and take the largest or the mean: the worst bin of the
+    worst group, in [0, 1].
 
-    As printed (``min_count=1``) one row that is alone of its group in its bin may decide it: sure of 0.95 and wrong, it says 0.95.
+    As printed (``min_count=1``) one row that is alone of its group in its bin may decide it: sure
+    of 0.95 and wrong, it says 0.95.
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`.
-    groups : Int[n], texts [n], or :class:`~kdgraph.metrics.Groups`. Groups without a row do not count.
+    groups : Int[n], texts [n], or :class:`~kdgraph.metrics.Groups`. Groups without a row do not
+    count.
     bins, strategy, reduce : as for :func:`group_ece`.
     min_count : bins with fewer rows of a group than this do not count for it; NaN if none is left.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 5.3 and Table 1: the maximum group-wise MCE, with the 15
-    bins of Section 3.2, or 5 (Appendix A, Communities and Crime).
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 5.3 and Table 1:
+    the maximum group-wise MCE, with the 15 bins of Section 3.2, or 5 (Appendix A, Communities and
+    Crime).
 
     Examples
     --------
@@ -92,14 +108,23 @@ def group_mce(
     >>> group_mce(y, proba, ["a", "a", "b", "b"]), group_mce(y, proba, ["a", "a", "b", "b"], min_count=2)
     (0.75, 0.25)
     """
-    return _reduced(_cells(y, top, groups, bins, strategy), lambda cells: cells.mce(min_count), reduce)
+    return _reduced(
+        _cells(y, top, groups, bins, strategy), lambda cells: cells.mce(min_count), reduce
+    )
 
 
 @table("by group")
 def by_group(
-    y: np.ndarray, top: Top, groups: Grouped, *, bins: Count = 15, strategy: Strategy = "uniform", min_count: Count = 1
+    y: np.ndarray,
+    top: Top,
+    groups: Grouped,
+    *,
+    bins: Count = 15,
+    strategy: Strategy = "uniform",
+    min_count: Count = 1,
 ) -> dict[str, np.ndarray]:
-    """Tabulate each group's rows, error, mean confidence, ECE and MCE, and which bin is the worst one; ours.
+    """Tabulate each group's rows, error, mean confidence, ECE and MCE, and which bin is the worst
+    one; ours.
 
     Parameters
     ----------
@@ -111,8 +136,9 @@ def by_group(
     Returns
     -------
     dict
-        ``group`` (name), ``rows``, ``error``, ``confidence``, ``ece``, ``mce``, and of the bin with that gap its edges ``worst_from`` and
-        ``worst_to`` and its ``worst_rows``, each [g]; NaN where a group has no row, or no bin of ``min_count``.
+        ``group`` (name), ``rows``, ``error``, ``confidence``, ``ece``, ``mce``, and of the bin with
+        that gap its edges ``worst_from`` and ``worst_to`` and its ``worst_rows``, each [g]; NaN
+        where a group has no row, or no bin of ``min_count``.
 
     Examples
     --------
@@ -121,10 +147,24 @@ def by_group(
     (['a', 'b'], [0.0, 1.0], [0.5, 0.75], [1.0, 1.0])
     """
     cells = _cells(y, top, groups, bins, strategy)
-    rows = [(one.rows, one.error, one.confidence, one.ece(min_count), one.mce(min_count), *one.worst(min_count)) for one in cells]
+    rows = [
+        (
+            one.rows,
+            one.error,
+            one.confidence,
+            one.ece(min_count),
+            one.mce(min_count),
+            *one.worst(min_count),
+        )
+        for one in cells
+    ]
     names = ("rows", "error", "confidence", "ece", "mce", "worst_from", "worst_to", "worst_rows")
     columns = dict(zip(names, np.array(rows, dtype=np.float64).T, strict=True))
-    return {"group": np.array([one.name for one in cells]), **columns, "rows": columns["rows"].astype(int)}
+    return {
+        "group": np.array([one.name for one in cells]),
+        **columns,
+        "rows": columns["rows"].astype(int),
+    }
 
 
 @dataclass(frozen=True)
@@ -168,7 +208,9 @@ class _Cells:
         return float(self.bins.lower[at]), float(self.bins.upper[at]), float(self.bins.count[at])
 
 
-def _cells(y: np.ndarray, top: TopLabel, groups: Groups, bins: int, strategy: Strategy) -> list[_Cells]:
+def _cells(
+    y: np.ndarray, top: TopLabel, groups: Groups, bins: int, strategy: Strategy
+) -> list[_Cells]:
     """Bins of each group, whether it has rows or not."""
     confidence, correct = np.asarray(top.confidence, dtype=np.float64), top.correct(y)
 
@@ -176,7 +218,9 @@ def _cells(y: np.ndarray, top: TopLabel, groups: Groups, bins: int, strategy: St
         if not len(rows):
             return _Cells(name, 0, np.nan, np.nan, ReliabilityBins(*[np.empty(0)] * 5))
         binned = reliability_bins(confidence[rows], correct[rows], bins=bins, strategy=strategy)
-        return _Cells(name, len(rows), 1 - float(correct[rows].mean()), float(confidence[rows].mean()), binned)
+        return _Cells(
+            name, len(rows), 1 - float(correct[rows].mean()), float(confidence[rows].mean()), binned
+        )
 
     return [of(name, rows) for name, rows in groups.rows()]
 

@@ -1,4 +1,6 @@
-"""How much better than its parent a method is: arithmetic on values of one metric of which lower is better, one for each data set."""
+"""How much better than its parent a method is: arithmetic on values of one metric of which lower is
+better, one for each data set.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ class Improvement:
 
     Attributes
     ----------
-    values : Float[...], NaN where the parent's value is too small to divide by or one of the two is missing.
+    values : Float[...], NaN where the parent's value is too small to divide by or one of the two is
+    missing.
     left_out : for how many pairs the parent's value is too small.
     """
 
@@ -23,17 +26,21 @@ class Improvement:
     left_out: int
 
 
-def relative_improvement(parent: np.ndarray, method: np.ndarray, *, threshold: float = 1e-3) -> Improvement:
-    """Compute ``(parent - method) / parent``: 1 where nothing of the parent's error is left, 0 where all of it, -1 where it has doubled.
+def relative_improvement(
+    parent: np.ndarray, method: np.ndarray, *, threshold: float = 1e-3
+) -> Improvement:
+    """Compute ``(parent - method) / parent``: 1 where nothing of the parent's error is left, 0
+    where all of it, -1 where it has doubled.
 
-    It is not symmetric: it ends at 1 and falls without bound, so medians over data sets say more than means. Exchanging the two turns
-    v into ``-v / (1 - v)``.
+    It is not symmetric: it ends at 1 and falls without bound, so medians over data sets say more
+    than means. Exchanging the two turns v into ``-v / (1 - v)``.
 
     Parameters
     ----------
-    parent, method : Float[...] of one shape or that broadcast, not negative, NaN where missing; a metric of which lower is better.
-    threshold : at least 0. A pair whose parent's value is below it, or 0, gets NaN: one test row of a thousand more would be a ratio
-        without meaning.
+    parent, method : Float[...] of one shape or that broadcast, not negative, NaN where missing; a
+    metric of which lower is better.
+    threshold : at least 0. A pair whose parent's value is below it, or 0, gets NaN: one test row of
+        a thousand more would be a ratio without meaning.
 
     Raises
     ------
@@ -44,7 +51,8 @@ def relative_improvement(parent: np.ndarray, method: np.ndarray, *, threshold: f
 
     References
     ----------
-    Dey et al., "Deep discriminative to kernel density graph", Eq. 19, for classification error, MCE and OCE; it has no threshold.
+    Dey et al., "Deep discriminative to kernel density graph", Eq. 19, for classification error, MCE
+    and OCE; it has no threshold.
 
     Examples
     --------
@@ -60,7 +68,8 @@ def relative_improvement(parent: np.ndarray, method: np.ndarray, *, threshold: f
 
 
 def absolute_improvement(parent: np.ndarray, method: np.ndarray) -> np.ndarray:
-    """Compute ``parent - method``, which the published implementation of Dey et al. plots for OCE instead of their Eq. 19.
+    """Compute ``parent - method``, which the published implementation of Dey et al. plots for OCE
+    instead of their Eq. 19.
 
     Parameters
     ----------
@@ -76,8 +85,13 @@ def absolute_improvement(parent: np.ndarray, method: np.ndarray) -> np.ndarray:
 
 
 def _pairs(parent: np.ndarray, method: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    p, m = np.broadcast_arrays(np.asarray(parent, dtype=np.float64), np.asarray(method, dtype=np.float64))
+    p, m = np.broadcast_arrays(
+        np.asarray(parent, dtype=np.float64), np.asarray(method, dtype=np.float64)
+    )
     for name, values in (("parent", p), ("method", m)):
         if (values < 0).any():
-            raise ValueError(f"{name} must not be negative, got {values[values < 0].flat[0]:g} ({(values < 0).sum()} such)")
+            raise ValueError(
+                f"{name} must not be negative, got {values[values < 0].flat[0]:g}"
+                f" ({(values < 0).sum()} such)"
+            )
     return p, m

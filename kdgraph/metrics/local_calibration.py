@@ -1,4 +1,5 @@
-"""Is the stated confidence right here? Local calibration error (LCE): among rows of like confidence that are near in feature space.
+"""Is the stated confidence right here? Local calibration error (LCE): among rows of like confidence
+that are near in feature space.
 
 Local calibration error in one number: its average, its maximum, and how many rows they rest on.
 
@@ -26,12 +27,14 @@ Scale = Literal["rms", "none"]
 
 @dataclass(frozen=True)
 class LocalErrors:
-    """The local calibration error of n rows, or around n places, at b bandwidths (Luo et al., 2022, Eq. 4 and 7), and what it rests on.
+    """The local calibration error of n rows, or around n places, at b bandwidths (Luo et al., 2022,
+    Eq. 4 and 7), and what it rests on.
 
     Attributes
     ----------
-    slce : Float[b, n] in [-1, 1], signed: above 0 the model is too sure around a row, below 0 not sure enough. NaN where there is no
-        row to look at: around a row that ``leave_one_out`` leaves alone in its bin, around a place whose bin is empty.
+    slce : Float[b, n] in [-1, 1], signed: above 0 the model is too sure around a row, below 0 not
+        sure enough. NaN where there is no row to look at: around a row that ``leave_one_out``
+        leaves alone in its bin, around a place whose bin is empty.
     n_eff : Float[b, n], effective number of rows behind it; NaN where ``slce`` is.
     count : Int[n], rows in the row's bin of confidence.
     """
@@ -57,20 +60,25 @@ def local_errors(
     leave_one_out: bool = False,
     n_jobs: int | None = None,
 ) -> LocalErrors:
-    """Average confidence minus correctness around each row, over the rows in its own bin of confidence.
+    """Average confidence minus correctness around each row, over the rows in its own bin of
+    confidence.
 
     Parameters
     ----------
     confidence : Float[n] in [0, 1], of the predicted class.
     correct : Bool[n], whether the predicted class is the label.
-    X : Float[n, d] or Float[n, ...], features; images are taken as vectors of their pixels. Distances between positions of categories
-        mean nothing: encode them first.
+    X : Float[n, d] or Float[n, ...], features; images are taken as vectors of their pixels.
+        Distances between positions of categories mean nothing: encode them first.
     bandwidths : γ, how far "near" goes.
-    bins : equal-width bins of confidence over [0, 1], ``(lower, upper]``, as of :func:`~kdgraph.metrics.ece`.
-    scale : what a bandwidth is a multiple of. "rms": the features' root mean square distance from their mean, per dimension, over these
-        rows: one number, so the shape of the space stays and its units do not matter. "none": the features' own units, as in the paper.
-    kernel : "laplacian", exp(-‖x - x'‖₁ / (d γ)), the paper's; or "gaussian", exp(-‖x - x'‖² / (2 d γ²)).
-    leave_one_out : leave each row out of its own neighbourhood; without that an error at small γ is mostly the row's own.
+    bins : equal-width bins of confidence over [0, 1], ``(lower, upper]``, as of
+    :func:`~kdgraph.metrics.ece`.
+    scale : what a bandwidth is a multiple of. "rms": the features' root mean square distance from
+        their mean, per dimension, over these rows: one number, so the shape of the space stays and
+        its units do not matter. "none": the features' own units, as in the paper.
+    kernel : "laplacian", exp(-‖x - x'‖₁ / (d γ)), the paper's; or "gaussian", exp(-‖x - x'‖² / (2 d
+    γ²)).
+    leave_one_out : leave each row out of its own neighbourhood; without that an error at small γ is
+    mostly the row's own.
     n_jobs : threads; never changes a number.
 
     Raises
@@ -82,16 +90,19 @@ def local_errors(
 
     Notes
     -----
-    SLCE(x) = Σ (p̂(xᵢ) - 1[f(xᵢ) = yᵢ]) k(x, xᵢ) / Σ k(x, xᵢ) over the rows i in the bin of x. LCE is its absolute value. It takes time n² d
-    and memory n d; :func:`~kdgraph.smoothing.local_means` says how exact it is.
+    SLCE(x) = Σ (p̂(xᵢ) - 1[f(xᵢ) = yᵢ]) k(x, xᵢ) / Σ k(x, xᵢ) over the rows i in the bin of x. LCE
+    is its absolute value. It takes time n² d and memory n d; :func:`~kdgraph.smoothing.local_means`
+    says how exact it is.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Eq. 4; the signed error is Eq. 7. The paper scales nothing.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Eq. 4; the signed error is
+    Eq. 7. The paper scales nothing.
 
     Examples
     --------
-    Says 0.5 everywhere, is right on the left and wrong on the right: as wrong as can be near every row, and calibrated on average.
+    Says 0.5 everywhere, is right on the left and wrong on the right: as wrong as can be near every
+    row, and calibrated on average.
 
     >>> found = local_errors([0.5] * 4, [True, True, False, False], [[0.0], [0.1], [1.0], [1.1]], bandwidths=[0.2, 1e9])
     >>> abs(found.slce.round(2)).tolist()
@@ -101,7 +112,9 @@ def local_errors(
     """
     rows = _vectors("X", X)
     sample = _Sample.of(confidence, correct, rows, bandwidths, bins, scale)
-    return sample.errors(rows, sample.bin, kernel=kernel, leave_one_out=leave_one_out, n_jobs=n_jobs)
+    return sample.errors(
+        rows, sample.bin, kernel=kernel, leave_one_out=leave_one_out, n_jobs=n_jobs
+    )
 
 
 def local_errors_at(
@@ -117,13 +130,15 @@ def local_errors_at(
     kernel: Kernel = "laplacian",
     n_jobs: int | None = None,
 ) -> LocalErrors:
-    """Average confidence minus correctness around any point, over the rows in the bin of the confidence there.
+    """Average confidence minus correctness around any point, over the rows in the bin of the
+    confidence there.
 
     Parameters
     ----------
     points : Float[m, d] or Float[m, ...], where to look.
     confidence_at : Float[m] in [0, 1], what the model says there.
-    confidence, correct, X, bandwidths, bins, scale, kernel, n_jobs : as of :func:`local_errors`. The scale is that of ``X``.
+    confidence, correct, X, bandwidths, bins, scale, kernel, n_jobs : as of :func:`local_errors`.
+        The scale is that of ``X``.
 
     Raises
     ------
@@ -145,18 +160,30 @@ def local_errors_at(
     sample = _Sample.of(confidence, correct, rows, bandwidths, bins, scale)
     said = np.asarray(confidence_at, dtype=np.float64)
     if said.shape != (len(places),):
-        raise ValueError(f"confidence_at must have a number for each of {len(places)} points, got shape {said.shape}")
+        raise ValueError(
+            f"confidence_at must have a number for each of {len(places)} points, got shape"
+            f" {said.shape}"
+        )
     if places.shape[1] != rows.shape[1]:
-        raise ValueError(f"points must have the {rows.shape[1]} features of X, got {places.shape[1]}")
+        raise ValueError(
+            f"points must have the {rows.shape[1]} features of X, got {places.shape[1]}"
+        )
     bad = ~((said >= 0) & (said <= 1))
     if bad.any():
-        raise ValueError(f"confidence_at must lie in [0, 1], got {said[bad][0]:g} at point {np.flatnonzero(bad)[0]} ({bad.sum()} such)")
-    return sample.errors(places, bin_of(said, sample.edges), kernel=kernel, leave_one_out=False, n_jobs=n_jobs)
+        raise ValueError(
+            f"confidence_at must lie in [0, 1], got {said[bad][0]:g} at point"
+            f" {np.flatnonzero(bad)[0]} ({bad.sum()} such)"
+        )
+    return sample.errors(
+        places, bin_of(said, sample.edges), kernel=kernel, leave_one_out=False, n_jobs=n_jobs
+    )
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """Rows with their bins of confidence, and the gap between what was said of each and whether it was right."""
+    """Rows with their bins of confidence, and the gap between what was said of each and whether it
+    was right.
+    """
 
     rows: np.ndarray
     gap: np.ndarray
@@ -167,51 +194,106 @@ class _Sample:
 
     @classmethod
     def of(
-        cls, confidence: np.ndarray, correct: np.ndarray, rows: np.ndarray, bandwidths: Sequence[float], bins: int, scale: Scale
+        cls,
+        confidence: np.ndarray,
+        correct: np.ndarray,
+        rows: np.ndarray,
+        bandwidths: Sequence[float],
+        bins: int,
+        scale: Scale,
     ) -> _Sample:
         check_bandwidths(bandwidths)
         check_value("scale", scale, Scale)
         confidence = np.asarray(confidence, dtype=np.float64)
         found = reliability_bins(confidence, correct, bins=bins)
         if len(rows) != len(confidence):
-            raise ValueError(f"X must have a row for each of {len(confidence)} confidences, got {len(rows)}")
+            raise ValueError(
+                f"X must have a row for each of {len(confidence)} confidences, got {len(rows)}"
+            )
         edges = np.append(found.lower, found.upper[-1])
         unit = rms_of(rows) if scale == "rms" else 1.0
         gap = confidence - np.asarray(correct, dtype=np.float64)
-        return cls(rows, gap, edges, bin_of(confidence, edges), found.count, [unit * bandwidth for bandwidth in bandwidths])
+        return cls(
+            rows,
+            gap,
+            edges,
+            bin_of(confidence, edges),
+            found.count,
+            [unit * bandwidth for bandwidth in bandwidths],
+        )
 
     def errors(self, places: np.ndarray, its_bin: np.ndarray, **options: Any) -> LocalErrors:
-        near = local_means(places, self.rows, self.gap, self.bandwidths, within_at=its_bin, within=self.bin, **options)
+        near = local_means(
+            places,
+            self.rows,
+            self.gap,
+            self.bandwidths,
+            within_at=its_bin,
+            within=self.bin,
+            **options,
+        )
         return LocalErrors(near.mean, near.n_eff, self.count[its_bin])
 
 
 def around(
-    y: np.ndarray, top: TopLabel, X: np.ndarray, bandwidths: Sequence[float], bins: int, scale: Scale, kernel: Kernel, leave_one_out: bool
+    y: np.ndarray,
+    top: TopLabel,
+    X: np.ndarray,
+    bandwidths: Sequence[float],
+    bins: int,
+    scale: Scale,
+    kernel: Kernel,
+    leave_one_out: bool,
 ) -> LocalErrors:
-    """:func:`local_errors` (Luo et al., 2022, Eq. 4) of a metric's inputs; inside :func:`~kdgraph.metrics.sharing`, of each bandwidth once.
+    """:func:`local_errors` (Luo et al., 2022, Eq. 4) of a metric's inputs; inside
+    :func:`~kdgraph.metrics.sharing`, of each bandwidth once.
 
-    With :func:`local_errors` itself every bandwidth is computed for itself from the same distances, so it does not matter which were
-    asked for together.
+    With :func:`local_errors` itself every bandwidth is computed for itself from the same distances,
+    so it does not matter which were asked for together.
     """
     check_bandwidths(bandwidths)
     correct = top.correct(y)
-    known = kept("local errors", top.confidence.tobytes(), correct.tobytes(), Itself(X), bins, scale, kernel, leave_one_out)
+    known = kept(
+        "local errors",
+        top.confidence.tobytes(),
+        correct.tobytes(),
+        Itself(X),
+        bins,
+        scale,
+        kernel,
+        leave_one_out,
+    )
     if missing := [bandwidth for bandwidth in bandwidths if bandwidth not in known]:
         options = {"bins": bins, "scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
         found = local_errors(top.confidence, correct, X, bandwidths=missing, **options)
-        known |= {bandwidth: (slce, n_eff, found.count) for bandwidth, slce, n_eff in zip(missing, found.slce, found.n_eff, strict=True)}
+        known |= {
+            bandwidth: (slce, n_eff, found.count)
+            for bandwidth, slce, n_eff in zip(missing, found.slce, found.n_eff, strict=True)
+        }
     slce, n_eff, count = zip(*(known[bandwidth] for bandwidth in bandwidths), strict=True)
     return LocalErrors(np.stack(slce), np.stack(n_eff), count[0])
 
 
 def summary(found: LocalErrors, min_count: int) -> dict[str, np.ndarray]:
-    """Float[b] each: mean and largest error (Luo et al., 2022, Eq. 5) of the rows that count, and the effective number of rows behind."""
+    """Float[b] each: mean and largest error (Luo et al., 2022, Eq. 5) of the rows that count, and
+    the effective number of rows behind.
+    """
     counted = found.counted(min_count)
-    errors, n_eff = (np.compress(counted, each, axis=1) for each in (np.abs(found.slce), found.n_eff))
+    errors, n_eff = (
+        np.compress(counted, each, axis=1) for each in (np.abs(found.slce), found.n_eff)
+    )
     if not counted.any():
-        return {column: np.full(len(errors), np.nan) for column in ("lce", "mlce", "n_eff", "mlce_n_eff")}
+        return {
+            column: np.full(len(errors), np.nan)
+            for column in ("lce", "mlce", "n_eff", "mlce_n_eff")
+        }
     at_worst = n_eff[np.arange(len(errors)), errors.argmax(axis=1)]
-    return {"lce": errors.mean(axis=1), "mlce": errors.max(axis=1), "n_eff": np.median(n_eff, axis=1), "mlce_n_eff": at_worst}
+    return {
+        "lce": errors.mean(axis=1),
+        "mlce": errors.max(axis=1),
+        "n_eff": np.median(n_eff, axis=1),
+        "mlce_n_eff": at_worst,
+    }
 
 
 def _vectors(name: str, X: np.ndarray) -> np.ndarray:
@@ -236,9 +318,10 @@ def lce(
 ) -> float:
     """Measure the average local calibration error (LCE) of top-label confidence, in [0, 1].
 
-    Of few rows the share that is right differs from what was said by chance, so even the true posterior has an LCE above 0, the more so the
-    fewer rows there are: compare models on the same rows, and see :func:`lce_n_eff`. There is no standard error over rows, as near rows
-    share their neighbours.
+    Of few rows the share that is right differs from what was said by chance, so even the true
+    posterior has an LCE above 0, the more so the fewer rows there are: compare models on the same
+    rows, and see :func:`lce_n_eff`. There is no standard error over rows, as near rows share their
+    neighbours.
 
     Parameters
     ----------
@@ -275,10 +358,12 @@ def mlce(
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
-    """Measure the maximum local calibration error (MLCE) of top-label confidence: the LCE of the worst row, in [0, 1].
+    """Measure the maximum local calibration error (MLCE) of top-label confidence: the LCE of the
+    worst row, in [0, 1].
 
-    As printed (``min_count=1``) one row alone in its bin may decide it, at any bandwidth: on 10,000 rows of 50 features it was 0.94, and
-    0.16 with ``min_count=30``. As γ → ∞ it becomes :func:`~kdgraph.metrics.mce`.
+    As printed (``min_count=1``) one row alone in its bin may decide it, at any bandwidth: on 10,000
+    rows of 50 features it was 0.94, and 0.16 with ``min_count=30``. As γ → ∞ it becomes
+    :func:`~kdgraph.metrics.mce`.
 
     Parameters
     ----------
@@ -315,7 +400,8 @@ def lce_n_eff(
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
-    """Measure how many rows an LCE rests on: the median over rows of the effective sample size (Σw)² / Σw² of Kish (1965).
+    """Measure how many rows an LCE rests on: the median over rows of the effective sample size
+    (Σw)² / Σw² of Kish (1965).
 
     Parameters
     ----------
@@ -348,7 +434,8 @@ def mlce_n_eff(
     min_count: Count = 1,
     leave_one_out: bool = False,
 ) -> float:
-    """Measure how many rows :func:`mlce` rests on: the effective sample size (Σw)² / Σw² of Kish (1965) around the worst row.
+    """Measure how many rows :func:`mlce` rests on: the effective sample size (Σw)² / Σw² of Kish
+    (1965) around the worst row.
 
     Parameters
     ----------
@@ -386,8 +473,9 @@ def slce(
 ) -> Mapping[str, np.ndarray]:
     """The signed local calibration error of every row.
 
-    Columns are ``confidence``, ``correct``, ``slce`` (above 0 where the model is too sure), ``n_eff`` (effective number of rows behind it),
-    ``bin_count`` (rows in its bin of confidence) and ``bandwidth``, the same everywhere.
+    Columns are ``confidence``, ``correct``, ``slce`` (above 0 where the model is too sure),
+    ``n_eff`` (effective number of rows behind it), ``bin_count`` (rows in its bin of confidence)
+    and ``bandwidth``, the same everywhere.
 
     Parameters
     ----------
@@ -408,7 +496,12 @@ def slce(
     """
     found = around(y, top, X, [bandwidth], bins, scale, kernel, leave_one_out)
     measured = {"slce": found.slce[0], "n_eff": found.n_eff[0], "bin_count": found.count}
-    return {"confidence": top.confidence, "correct": top.correct(y), **measured, "bandwidth": np.full(len(X), float(bandwidth))}
+    return {
+        "confidence": top.confidence,
+        "correct": top.correct(y),
+        **measured,
+        "bandwidth": np.full(len(X), float(bandwidth)),
+    }
 
 
 @table("LCE map")
@@ -423,7 +516,8 @@ def lce_map(
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
-    """:func:`slce` with the place of every row; no rows unless there are exactly two features, or a space of two dimensions.
+    """:func:`slce` with the place of every row; no rows unless there are exactly two features, or a
+    space of two dimensions.
 
     Columns are ``x1, x2`` (the features) and those of :func:`slce`.
 
@@ -440,7 +534,13 @@ def lce_map(
     """
     if X.shape[1:] != (2,):
         return {}
-    options = {"bandwidth": bandwidth, "bins": bins, "scale": scale, "kernel": kernel, "leave_one_out": leave_one_out}
+    options = {
+        "bandwidth": bandwidth,
+        "bins": bins,
+        "scale": scale,
+        "kernel": kernel,
+        "leave_one_out": leave_one_out,
+    }
     return {"x1": X[:, 0], "x2": X[:, 1], **slce(y, top, X, **options)}
 
 
@@ -459,8 +559,8 @@ def lce_by_bandwidth(
 ) -> Mapping[str, np.ndarray]:
     """:func:`lce` and :func:`mlce` at each bandwidth; distances are computed once for all of them.
 
-    Columns are ``bandwidth, lce, mlce, n_eff`` (the median over rows of the effective number of rows) and ``mlce_n_eff`` (that of the row
-    with the largest error).
+    Columns are ``bandwidth, lce, mlce, n_eff`` (the median over rows of the effective number of
+    rows) and ``mlce_n_eff`` (that of the row with the largest error).
 
     Parameters
     ----------

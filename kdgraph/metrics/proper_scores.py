@@ -1,6 +1,8 @@
-"""How far predicted probabilities are from the labels: error, NLL, Brier. All are means over rows; lower is better.
+"""How far predicted probabilities are from the labels: error, NLL, Brier. All are means over rows;
+lower is better.
 
-How far the confidence in the predicted class is from whether it is right: the K-class scores, of two classes, right and wrong.
+How far the confidence in the predicted class is from whether it is right: the K-class scores, of
+two classes, right and wrong.
 
 How far a predicted posterior is from the true one, where the truth is known (simulations).
 """
@@ -16,12 +18,14 @@ from kdgraph.metrics.registry import mean_over_rows, metric
 
 @mean_over_rows("error", better="lower")
 def error(y: np.ndarray, top: Top) -> np.ndarray:
-    """Share of rows whose most probable class is not the label (zero-one loss), in [0, 1]; scikit-learn's ``zero_one_loss``.
+    """Share of rows whose most probable class is not the label (zero-one loss), in [0, 1];
+    scikit-learn's ``zero_one_loss``.
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
-    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Of equally probable classes the first is the prediction.
+    top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`. Of equally probable classes the
+        first is the prediction.
 
     Examples
     --------
@@ -33,19 +37,22 @@ def error(y: np.ndarray, top: Top) -> np.ndarray:
 
 @mean_over_rows("NLL", better="lower", unit="nats")
 def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
-    """Negative log likelihood of the labels in nats: mean of ``-log max(proba[i, y_i], clip)``, in [0, -log clip].
+    """Negative log likelihood of the labels in nats: mean of ``-log max(proba[i, y_i], clip)``, in
+    [0, -log clip].
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
     proba : Float[n, K].
-    clip : in (0, 1). The label's probability is raised to at least this and not renormalised; nothing is clipped from above.
-        A single row that gives its label probability 0 costs -log clip (13.8 nats at 1e-6), so the number means nothing
-        without ``clip`` beside it; :func:`nll_clipped` counts such rows.
+    clip : in (0, 1). The label's probability is raised to at least this and not renormalised;
+        nothing is clipped from above. A single row that gives its label probability 0 costs -log
+        clip (13.8 nats at 1e-6), so the number means nothing without ``clip`` beside it;
+        :func:`nll_clipped` counts such rows.
 
     Notes
     -----
-    Where no probability is below ``clip`` it is scikit-learn's ``log_loss``, which clips at the smallest step of its type.
+    Where no probability is below ``clip`` it is scikit-learn's ``log_loss``, which clips at the
+    smallest step of its type.
 
     Examples
     --------
@@ -57,9 +64,11 @@ def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
 
 @metric("rows clipped in NLL", better="lower", unit="rows")
 def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> float:
-    """Count the rows whose label has a probability below ``clip``: the rows of :func:`nll` that say ``clip`` and not what the model says.
+    """Count the rows whose label has a probability below ``clip``: the rows of :func:`nll` that say
+    ``clip`` and not what the model says.
 
-    Each adds -log clip to the sum there, so with a single one the mean is a choice of ``clip`` (an isotonic map gives many rows 0).
+    Each adds -log clip to the sum there, so with a single one the mean is a choice of ``clip`` (an
+    isotonic map gives many rows 0).
 
     Parameters
     ----------
@@ -69,7 +78,8 @@ def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> floa
 
     References
     ----------
-    Ours; Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, leave open what a probability of 0 costs.
+    Ours; Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, leave open what
+    a probability of 0 costs.
 
     Examples
     --------
@@ -83,7 +93,8 @@ def nll_clipped(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> floa
 def brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
     """Brier score summed over all classes: mean of ``Σ_k (proba[i, k] - [y_i = k])²``, in [0, 2].
 
-    This is the score as Brier defined it; for two classes it is twice the ``Σ (p - y)²`` of the positive class alone.
+    This is the score as Brier defined it; for two classes it is twice the ``Σ (p - y)²`` of the
+    positive class alone.
 
     Parameters
     ----------
@@ -92,7 +103,8 @@ def brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
 
     References
     ----------
-    Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78, 1950.
+    Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78,
+    1950.
 
     Examples
     --------
@@ -113,18 +125,21 @@ def _of_label(y: np.ndarray, proba: np.ndarray, clip: float) -> np.ndarray:
 
 @mean_over_rows("top-label NLL", better="lower", unit="nats")
 def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
-    """Negative log likelihood in nats of right and wrong: mean of ``-log c`` where the prediction is right, ``-log(1 - c)`` where wrong.
+    """Negative log likelihood in nats of right and wrong: mean of ``-log c`` where the prediction
+    is right, ``-log(1 - c)`` where wrong.
 
     Parameters
     ----------
     y : Int[n], positions in the classes.
     top : Float[n, K], or a :class:`~kdgraph.metrics.TopLabel`; c is its confidence.
-    clip : in (0, 0.5). c is kept this far from 0 and 1: a single wrong row at c = 1 costs -log clip (27.6 nats at 1e-12), so the number
-        means nothing without ``clip`` beside it; :func:`nll_top_clipped` counts such rows.
+    clip : in (0, 0.5). c is kept this far from 0 and 1: a single wrong row at c = 1 costs -log clip
+        (27.6 nats at 1e-12), so the number means nothing without ``clip`` beside it;
+        :func:`nll_top_clipped` counts such rows.
 
     References
     ----------
-    Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, whose scores of exactly 0 and 1 it leaves open.
+    Salamon et al., kernel-density estimates of top-label confidence, Eq. 14, whose scores of
+    exactly 0 and 1 it leaves open.
 
     Examples
     --------
@@ -138,9 +153,11 @@ def nll_top(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> np.ndarray:
 
 @metric("rows clipped in top-label NLL", better="lower", unit="rows")
 def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
-    """Count the rows where what happened has a probability below ``clip``: those whose part in :func:`nll_top` is a choice of ``clip``.
+    """Count the rows where what happened has a probability below ``clip``: those whose part in
+    :func:`nll_top` is a choice of ``clip``.
 
-    These are right rows with c < clip, and wrong rows with 1 - c < clip. A right row at c = 1 is clipped too, but that costs ``clip`` nats.
+    These are right rows with c < clip, and wrong rows with 1 - c < clip. A right row at c = 1 is
+    clipped too, but that costs ``clip`` nats.
 
     Parameters
     ----------
@@ -172,7 +189,8 @@ def brier_top(y: np.ndarray, top: Top) -> np.ndarray:
 
     References
     ----------
-    Salamon et al., kernel-density estimates of top-label confidence, Eq. 15, there the sum over rows.
+    Salamon et al., kernel-density estimates of top-label confidence, Eq. 15, there the sum over
+    rows.
 
     Examples
     --------
@@ -189,9 +207,11 @@ def _check_clip(clip: float) -> None:
 
 @mean_over_rows("Hellinger", better="lower")
 def hellinger(proba: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Mean over rows of the Hellinger distance ``||√proba_i - √truth_i||₂ / √2``, in [0, 1]; 0 only for equal rows.
+    """Mean over rows of the Hellinger distance ``||√proba_i - √truth_i||₂ / √2``, in [0, 1]; 0 only
+    for equal rows.
 
-    It is an average over where the rows are: on test rows over the data's own distribution, on a grid over the area.
+    It is an average over where the rows are: on test rows over the data's own distribution, on a
+    grid over the area.
 
     Parameters
     ----------

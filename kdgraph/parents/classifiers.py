@@ -1,6 +1,7 @@
 """The parent of rows that are class scores already.
 
-A classifier behind a transformer that is trained with it, such as a forest on what an autoencoder makes of images.
+A classifier behind a transformer that is trained with it, such as a forest on what an autoencoder
+makes of images.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ TOLERANCE = 1e-6
 
 
 class GivenScores(ClassifierMixin, BaseEstimator):
-    """A model that was trained elsewhere, of which only what it says is at hand: class probabilities, and maybe features. Ours.
+    """A model that was trained elsewhere, of which only what it says is at hand: class
+    probabilities, and maybe features. Ours.
 
     Parameters
     ----------
-    given_layers : name and number of columns of each layer whose features stand in X behind the probabilities, in this order.
+    given_layers : name and number of columns of each layer whose features stand in X behind the
+        probabilities, in this order.
 
     Attributes
     ----------
@@ -48,9 +51,13 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         self.given_layers = given_layers
 
     def fit(self, X, y=None):
-        """Learn how many classes there are; X: Float[n, K + m], of any number of rows, 0 too; y is not used."""
+        """Learn how many classes there are; X: Float[n, K + m], of any number of rows, 0 too; y is
+        not used.
+        """
         n_features = sum(width for _, width in self.given_layers)
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=0, ensure_min_features=2 + n_features)
+        X = validate_data(
+            self, X, dtype=np.float64, ensure_min_samples=0, ensure_min_features=2 + n_features
+        )
         self.classes_ = np.arange(X.shape[1] - n_features)
         return self
 
@@ -65,7 +72,10 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         proba = self._checked(X)[:, : len(self.classes_)]
         bad = np.flatnonzero((proba.min(axis=1) < 0) | (np.abs(proba.sum(axis=1) - 1) > TOLERANCE))
         if len(bad):
-            raise ValueError(f"X must be class probabilities, row {bad[0]} sums to {proba[bad[0]].sum():g} ({len(bad)} such)")
+            raise ValueError(
+                f"X must be class probabilities, row {bad[0]} sums to {proba[bad[0]].sum():g}"
+                f" ({len(bad)} such)"
+            )
         return proba
 
     def predict(self, X) -> np.ndarray:
@@ -73,7 +83,8 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         return self.predict_proba(X).argmax(axis=1)
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Float[n, m]: the features of the layer of that name; None: of the first one. As networks have it.
+        """Float[n, m]: the features of the layer of that name; None: of the first one. As networks
+        have it.
 
         Raises
         ------
@@ -83,7 +94,9 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         X, names = self._checked(X), [name for name, _ in self.given_layers]
         found = layer if layer is not None else next(iter(names), None)
         if not names:
-            raise ValueError("the given scores have no features; name arrays of the file in dataset.features")
+            raise ValueError(
+                "the given scores have no features; name arrays of the file in dataset.features"
+            )
         if found not in names:
             known = did_you_mean(str(found), names, f"; they have {', '.join(names)}")
             raise ValueError(f"the given scores have no features '{found}'{known}")
@@ -97,9 +110,11 @@ class GivenScores(ClassifierMixin, BaseEstimator):
 
 
 class LatentClassifier(Pipeline):
-    """scikit-learn's pipeline of a transformer and a classifier, each a parameter, so that a config can describe both.
+    """scikit-learn's pipeline of a transformer and a classifier, each a parameter, so that a config
+    can describe both.
 
-    Whatever takes a pipeline takes it: its polytopes, leaves and distances are those of the classifier, in the space of the latents.
+    Whatever takes a pipeline takes it: its polytopes, leaves and distances are those of the
+    classifier, in the space of the latents.
 
     Parameters
     ----------
@@ -108,7 +123,8 @@ class LatentClassifier(Pipeline):
 
     Notes
     -----
-    Ours. It takes rows of the shape that ``encoder`` takes, which scikit-learn's own pipelines do not tell by their tags.
+    Ours. It takes rows of the shape that ``encoder`` takes, which scikit-learn's own pipelines do
+    not tell by their tags.
 
     Examples
     --------
@@ -135,7 +151,9 @@ class LatentClassifier(Pipeline):
         return self.steps[-1][1]
 
     def _validate_names(self, names: Any) -> None:
-        """Steps are named as the parameters, which scikit-learn refuses, for one could hide the other; here they are the same objects."""
+        """Steps are named as the parameters, which scikit-learn refuses, for one could hide the
+        other; here they are the same objects.
+        """
 
     def __getitem__(self, ind: Any) -> Any:
         """A step by its number or name; of a slice a pipeline of these steps."""
@@ -149,17 +167,26 @@ class LatentClassifier(Pipeline):
 
 
 def clone_for_other_labels(fitted: Any, random_state: Any) -> Any:
-    """A clone of a fitted parent, to be fitted on the same rows with other labels; what came of the rows alone is kept. Ours.
+    """A clone of a fitted parent, to be fitted on the same rows with other labels; what came of the
+    rows alone is kept. Ours.
 
-    These are the steps of a pipeline before the last, where all of them say that labels do not matter to them (``learns_from_labels``,
-    False): they come frozen, so that an autoencoder is trained once. Of any other parent it is :func:`~kdgraph.base.seeded_clone`.
+    These are the steps of a pipeline before the last, where all of them say that labels do not
+    matter to them (``learns_from_labels``, False): they come frozen, so that an autoencoder is
+    trained once. Of any other parent it is :func:`~kdgraph.base.seeded_clone`.
 
     Parameters
     ----------
     fitted : the parent.
     random_state : seeds what has no seed of its own.
     """
-    if not isinstance(fitted, Pipeline) or any(getattr(step, "learns_from_labels", True) for _, step in fitted.steps[:-1]):
+    if not isinstance(fitted, Pipeline) or any(
+        getattr(step, "learns_from_labels", True) for _, step in fitted.steps[:-1]
+    ):
         return seeded_clone(fitted, random_state)
     *before, (name, last) = fitted.steps
-    return Pipeline([*((each, FrozenEstimator(step)) for each, step in before), (name, seeded_clone(last, random_state))])
+    return Pipeline(
+        [
+            *((each, FrozenEstimator(step)) for each, step in before),
+            (name, seeded_clone(last, random_state)),
+        ]
+    )

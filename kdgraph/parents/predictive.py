@@ -12,19 +12,29 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base.rows import allows_missing
-from kdgraph.distributions import Distribution, Normal, QuantileGrid, WeightedSamples, as_distribution
+from kdgraph.distributions import (
+    Distribution,
+    Normal,
+    QuantileGrid,
+    WeightedSamples,
+    as_distribution,
+)
 from kdgraph.distributions.parametric import is_frozen_family
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import OpenFraction, check_parameters
 
 METHODS = ("predict_dist", "pred_dist")
-"""Of regressors that predict distributions, kdgraph's and ngboost's; the first that is there is asked."""
+"""Of regressors that predict distributions, kdgraph's and ngboost's; the first that is there is
+asked.
+"""
 _PREDICTS = ("predict", "pred_", "sample")
 """Beginnings of names of methods that predict or draw and do nothing else."""
 _NARROWEST = 1e-12
 """Standard deviation over mean, at least."""
 _PARTS = 64
-"""Of 1 that the mean of a distribution without a ``mean`` is taken over: its quantiles at the middles."""
+"""Of 1 that the mean of a distribution without a ``mean`` is taken over: its quantiles at the
+middles.
+"""
 
 
 class Given(Distribution):
@@ -32,12 +42,14 @@ class Given(Distribution):
 
     Parameters
     ----------
-    given : ``cdf(y)`` takes Float[n] and ``ppf(q)`` a number, and both give Float[n], as frozen distributions of scipy.stats do.
+    given : ``cdf(y)`` takes Float[n] and ``ppf(q)`` a number, and both give Float[n], as frozen
+    distributions of scipy.stats do.
     rows : Int[m], which of its rows; None: all.
 
     Notes
     -----
-    Mean and variance are those of the object, if it has them, else of its quantiles at 64 levels, whose ends leave out 1/64 of all.
+    Mean and variance are those of the object, if it has them, else of its quantiles at 64 levels,
+    whose ends leave out 1/64 of all.
     """
 
     def __init__(self, given: Any, rows: np.ndarray | None = None) -> None:
@@ -55,7 +67,9 @@ class Given(Distribution):
         y = np.asarray(y, dtype=np.float64)
         if y.ndim == 2:
             return np.stack([self.cdf(column) for column in y.T], axis=1)
-        values = np.zeros(self.n)  # the object takes a value for each of its rows, also for those that are not asked
+        values = np.zeros(
+            self.n
+        )  # the object takes a value for each of its rows, also for those that are not asked
         values[self.rows] = y
         return np.asarray(self.given.cdf(values), dtype=np.float64)[self.rows]
 
@@ -91,9 +105,11 @@ def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Di
 
     Parameters
     ----------
-    predicted : a Distribution; a frozen distribution of scipy.stats, such as statsmodels' ``get_distribution()`` gives, or what keeps one
-        as ``dist``, as ngboost's does; any object with ``cdf`` and ``ppf``; a tuple of means and standard deviations, Float[n] each, of
-        normal distributions; or an array Float[n, m] of m samples for each row, such as members of an ensemble.
+    predicted : a Distribution; a frozen distribution of scipy.stats, such as statsmodels'
+        ``get_distribution()`` gives, or what keeps one as ``dist``, as ngboost's does; any object
+        with ``cdf`` and ``ppf``; a tuple of means and standard deviations, Float[n] each, of normal
+        distributions; or an array Float[n, m] of m samples for each row, such as members of an
+        ensemble.
     levels : Float[m], where the array has quantiles at these levels in place of samples.
 
     Raises
@@ -114,18 +130,28 @@ def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Di
     if isinstance(predicted, np.ndarray | list) or _has(predicted, "to_numpy"):
         values = np.asarray(predicted, dtype=np.float64)
         if values.ndim != 2:
-            raise TypeError(f"predictions must have samples or quantiles for each row, of shape (n, m), got {values.shape}")
-        return WeightedSamples(values) if levels is None else QuantileGrid(np.asarray(levels), values)
+            raise TypeError(
+                "predictions must have samples or quantiles for each row, of shape (n, m), got"
+                f" {values.shape}"
+            )
+        return (
+            WeightedSamples(values) if levels is None else QuantileGrid(np.asarray(levels), values)
+        )
     for each in (getattr_static(predicted, "dist", None), predicted):
         if is_frozen_family(each):
             return as_distribution(each)
     if callable(getattr(predicted, "cdf", None)) and callable(getattr(predicted, "ppf", None)):
         return Given(predicted)
-    raise TypeError(f"predictions must have cdf and ppf, or be an array of samples, got {type(predicted).__name__}")
+    raise TypeError(
+        "predictions must have cdf and ppf, or be an array of samples, got"
+        f" {type(predicted).__name__}"
+    )
 
 
 def _has(given: Any, name: str) -> bool:
-    """Whether it has such an attribute itself: ``__getattr__`` may return something for any name, as that of ngboost's distributions."""
+    """Whether it has such an attribute itself: ``__getattr__`` may return something for any name,
+    as that of ngboost's distributions.
+    """
     return getattr_static(given, name, None) is not None
 
 
@@ -134,19 +160,27 @@ def _normal(*given: Any) -> Normal:
     arrays = [np.asarray(each, dtype=np.float64) for each in given]
     if len(arrays) != 2 or arrays[0].ndim != 1 or arrays[0].shape != arrays[1].shape:
         shapes = ", ".join(str(each.shape) for each in arrays)
-        raise TypeError(f"predictions that are a tuple must have a mean and a standard deviation for each row, got shapes {shapes}")
-    return Normal(arrays[0], np.maximum(arrays[1], _NARROWEST * np.maximum(np.abs(arrays[0]), 1e-290)))  # a process has 0 at its own rows
+        raise TypeError(
+            "predictions that are a tuple must have a mean and a standard deviation for each row,"
+            f" got shapes {shapes}"
+        )
+    return Normal(
+        arrays[0], np.maximum(arrays[1], _NARROWEST * np.maximum(np.abs(arrays[0]), 1e-290))
+    )  # a process has 0 at its own rows
 
 
 class PredictiveRegressor(RegressorMixin, BaseEstimator):
-    """A regressor of another library that predicts distributions, samples, quantiles, or means and deviations, as a parent; ours.
+    """A regressor of another library that predicts distributions, samples, quantiles, or means and
+    deviations, as a parent; ours.
 
     Parameters
     ----------
     regressor : cloned and fitted, and ``FrozenEstimator(fitted)`` is used as it is.
-    method : what is asked: the name of a method that takes X; None: the first of ``predict_dist`` and ``pred_dist`` (ngboost) that there
-        is, or ``predict(X, return_std=True)``, as scikit-learn's Gaussian processes and Bayesian linear models have it.
-    arguments : that the method gets beside X, such as ``{"quantiles": [0.1, 0.5, 0.9]}`` of a quantile forest.
+    method : what is asked: the name of a method that takes X; None: the first of ``predict_dist``
+        and ``pred_dist`` (ngboost) that there is, or ``predict(X, return_std=True)``, as
+        scikit-learn's Gaussian processes and Bayesian linear models have it.
+    arguments : that the method gets beside X, such as ``{"quantiles": [0.1, 0.5, 0.9]}`` of a
+    quantile forest.
     levels : at which what it gives are quantiles; None: it gives samples or distributions.
 
     Attributes
@@ -155,7 +189,8 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    A Gaussian process says how far its mean is from the outcome only if it has noise (``alpha``, or a ``WhiteKernel``).
+    A Gaussian process says how far its mean is from the outcome only if it has noise (``alpha``, or
+    a ``WhiteKernel``).
 
     Examples
     --------
@@ -183,14 +218,17 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
         self.levels = levels
 
     def called_names(self) -> list[str]:
-        """Return the method that :meth:`predict_dist` calls by its name, unless it is one that predicts."""
+        """Return the method that :meth:`predict_dist` calls by its name, unless it is one that
+        predicts.
+        """
         if self.method is None or self.method.startswith(_PREDICTS):
             return []
         cls = type(getattr(self, "regressor_", self.regressor))
         return [f"{cls.__module__}:{cls.__qualname__}.{self.method}"]
 
     def fit(self, X, y, **more: Any):
-        """Fit the regressor to X: Float[n, d], or what it takes, and y: Float[n]; ``more`` goes to it too.
+        """Fit the regressor to X: Float[n, d], or what it takes, and y: Float[n]; ``more`` goes to
+        it too.
 
         Raises
         ------
@@ -215,11 +253,16 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
 
     def _asked(self, regressor: Any) -> tuple[str, dict[str, Any]]:
         """The method, and what it gets beside X."""
-        names, given = METHODS if self.method is None else (self.method,), dict(self.arguments or {})
+        names, given = (
+            METHODS if self.method is None else (self.method,),
+            dict(self.arguments or {}),
+        )
         for name in names:
             if callable(getattr(regressor, name, None)):
                 return name, given
-        if self.method is None and "return_std" in _parameters_of(getattr(regressor, "predict", None)):
+        if self.method is None and "return_std" in _parameters_of(
+            getattr(regressor, "predict", None)
+        ):
             return "predict", {"return_std": True} | given
         has = f"{type(regressor).__name__} has and that predicts distributions"
         raise ParameterError(f"method must be one that {has}, got {self.method}")

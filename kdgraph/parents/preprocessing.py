@@ -1,6 +1,8 @@
-"""Categorical columns and missing values, encoded in the parent's own pipeline, so that the parent's training rows alone decide how.
+"""Categorical columns and missing values, encoded in the parent's own pipeline, so that the
+parent's training rows alone decide how.
 
-A design in front of a parent: which columns it sees, which of them on a logarithmic scale, which as indicators of their values.
+A design in front of a parent: which columns it sees, which of them on a logarithmic scale, which as
+indicators of their values.
 
 Counts of words as few numbers, learnt in the parent's own pipeline from its training rows alone.
 """
@@ -35,8 +37,9 @@ from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
 
 UNKNOWN, MISSING = -1, -2
-"""Ordinal codes of a category that no training row has, and of a missing one: the best split of a tree, half way between two codes that
-training rows have, leaves the first with the second."""
+"""Ordinal codes of a category that no training row has, and of a missing one: the best split of a
+tree, half way between two codes that training rows have, leaves the first with the second.
+"""
 _TREES = (
     BaseForest,
     BaseDecisionTree,
@@ -53,13 +56,17 @@ class Preprocess:
 
     Parameters
     ----------
-    categories : "one_hot", "ordinal", or "auto": ordinal for trees and forests of scikit-learn, which cut along axes and can take any set
-        of categories apart, one_hot for every other parent.
-    missing : what stands for a missing number: the training rows' "median", "mean" or "most_frequent" value of that column. A missing
-        category is a category of its own.
-    indicator : add a column of 0 and 1 for each numeric column with missing values, 1 where it was missing.
-    standardize : numeric columns to mean 0 and variance 1, after missing ones are filled in; the others stay as they are.
-    max_categories : of "one_hot", columns of one feature at most; the rarest categories share the last. None: a column for each.
+    categories : "one_hot", "ordinal", or "auto": ordinal for trees and forests of scikit-learn,
+        which cut along axes and can take any set of categories apart, one_hot for every other
+        parent.
+    missing : what stands for a missing number: the training rows' "median", "mean" or
+        "most_frequent" value of that column. A missing category is a category of its own.
+    indicator : add a column of 0 and 1 for each numeric column with missing values, 1 where it was
+    missing.
+    standardize : numeric columns to mean 0 and variance 1, after missing ones are filled in; the
+    others stay as they are.
+    max_categories : of "one_hot", columns of one feature at most; the rarest categories share the
+        last. None: a column for each.
     """
 
     categories: Literal["auto", "ordinal", "one_hot"] = "auto"
@@ -72,13 +79,15 @@ class Preprocess:
         check_parameters(self)
 
     def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
-        """``estimator`` behind what encodes the columns of ``dataset``; itself where nothing is to be done, and for images.
+        """``estimator`` behind what encodes the columns of ``dataset``; itself where nothing is to
+        be done, and for images.
 
         Parameters
         ----------
         estimator : not fitted yet.
         dataset : the training rows.
-        has_missing : whether any row has a missing value, also one that is not for training; None: whether a training row has.
+        has_missing : whether any row has a missing value, also one that is not for training; None:
+            whether a training row has.
         """
         missing = dataset.has_missing if has_missing is None else has_missing
         if dataset.are_images or not (missing or dataset.is_categorical.any() or self.standardize):
@@ -96,7 +105,9 @@ class Preprocess:
 
 
 class Encoded(Pipeline):
-    """A parent behind what encodes its columns; it predicts distributions where the parent does, which scikit-learn's pipelines do not."""
+    """A parent behind what encodes its columns; it predicts distributions where the parent does,
+    which scikit-learn's pipelines do not.
+    """
 
     @available_if(lambda self: hasattr(self._final_estimator, "predict_dist"))
     def predict_dist(self, X: Any) -> Any:
@@ -105,7 +116,9 @@ class Encoded(Pipeline):
 
 
 class Untouched:
-    """Columns as they are, for a parent that takes categories and missing values itself, as scikit-learn's HistGradientBoosting does."""
+    """Columns as they are, for a parent that takes categories and missing values itself, as
+    scikit-learn's HistGradientBoosting does.
+    """
 
     def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
         """``estimator`` itself."""
@@ -121,21 +134,24 @@ def column_encoder(
     standardize: bool = False,
     max_categories: int | None = None,
 ) -> ColumnTransformer:
-    """A transformer of Float[n, d], with codes for categories and NaN for what is missing, into finite Float64[n, m].
+    """A transformer of Float[n, d], with codes for categories and NaN for what is missing, into
+    finite Float64[n, m].
 
     Numeric columns come first, then their indicators, then the categorical ones.
 
     Parameters
     ----------
     categorical : Bool[d], which columns hold codes of categories.
-    categories : "ordinal": the rank of a category among those of the training rows, -1 for one that they do not have, -2 for a missing one.
-        "one_hot": a column of 0 and 1 for each category, missing being one of them; all 0 for one that the training rows do not have.
+    categories : "ordinal": the rank of a category among those of the training rows, -1 for one that
+        they do not have, -2 for a missing one. "one_hot": a column of 0 and 1 for each category,
+        missing being one of them; all 0 for one that the training rows do not have.
     missing, indicator, standardize, max_categories : as in :class:`Preprocess`.
 
     Notes
     -----
-    A column without any value becomes 0, a constant one stays constant. A missing category that no training row has is like any other
-    category that none has. Infinity is refused, as scikit-learn's own transformers do.
+    A column without any value becomes 0, a constant one stays constant. A missing category that no
+    training row has is like any other category that none has. Infinity is refused, as
+    scikit-learn's own transformers do.
 
     Examples
     --------
@@ -145,41 +161,59 @@ def column_encoder(
            [7., 0., 0.]])
     """
     positions = np.arange(len(categorical))
-    numbers, codes = positions[~np.asarray(categorical, dtype=bool)], positions[np.asarray(categorical, dtype=bool)]
+    numbers, codes = (
+        positions[~np.asarray(categorical, dtype=bool)],
+        positions[np.asarray(categorical, dtype=bool)],
+    )
     numeric = SimpleImputer(strategy=missing, keep_empty_features=True)
     blocks = [
         ("numeric", make_pipeline(numeric, StandardScaler()) if standardize else numeric, numbers),
-        ("indicator", MissingIndicator(features="missing-only", error_on_new=False), numbers if indicator else numbers[:0]),
+        (
+            "indicator",
+            MissingIndicator(features="missing-only", error_on_new=False),
+            numbers if indicator else numbers[:0],
+        ),
         ("categorical", _of_categories(categories, max_categories), codes),
     ]
-    return ColumnTransformer([block for block in blocks if len(block[2])], sparse_threshold=0, verbose_feature_names_out=False)
+    return ColumnTransformer(
+        [block for block in blocks if len(block[2])],
+        sparse_threshold=0,
+        verbose_feature_names_out=False,
+    )
 
 
 def _of_categories(categories: str, max_categories: int | None) -> OrdinalEncoder | OneHotEncoder:
     if categories == "ordinal":
-        return OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=MISSING)
-    return OneHotEncoder(handle_unknown="ignore", max_categories=max_categories, sparse_output=False)
+        return OrdinalEncoder(
+            handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=MISSING
+        )
+    return OneHotEncoder(
+        handle_unknown="ignore", max_categories=max_categories, sparse_output=False
+    )
 
 
 @dataclass(frozen=True)
 class Design:
-    """The design of a parent, by the names of features; what stands after the parent may still look at the rows as they are given.
+    """The design of a parent, by the names of features; what stands after the parent may still look
+    at the rows as they are given.
 
-    A design is a decision about one parent: a generalised linear model of prices wants the logarithm of a weight, and neighbours are
-    looked for among the weights themselves (``where="given"`` of :class:`~kdgraph.recalibration.LocalPit`).
+    A design is a decision about one parent: a generalised linear model of prices wants the
+    logarithm of a weight, and neighbours are looked for among the weights themselves
+    (``where="given"`` of :class:`~kdgraph.recalibration.LocalPit`).
 
     Parameters
     ----------
     log : features that are replaced by their logarithm; they must be above 0.
-    one_hot : features that get a column of 0 and 1 for each value that training rows have, beside those that are categorical anyway; all 0
-        for another value.
+    one_hot : features that get a column of 0 and 1 for each value that training rows have, beside
+        those that are categorical anyway; all 0 for another value.
     columns : features that are used, also of those above; none: all.
     standardize : all other columns to mean 0 and variance 1, logarithms too.
 
     Notes
     -----
-    Ours. Missing numbers become the training rows' median. Columns that depend on each other, such as indicators of all values beside an
-    intercept, are left to the parent; :class:`~kdgraph.parents.GammaGlm` takes them.
+    Ours. Missing numbers become the training rows' median. Columns that depend on each other, such
+    as indicators of all values beside an intercept, are left to the parent;
+    :class:`~kdgraph.parents.GammaGlm` takes them.
 
     Examples
     --------
@@ -218,11 +252,13 @@ class Design:
         for name in (*self.log, *self.one_hot, *self.columns):
             if name not in names:
                 raise DataError(f"{dataset.name} has no column {name!r}; it has {', '.join(names)}")
-        used = [names.index(name) for name in (self.columns or names)]
+        used = [names.index(name) for name in self.columns or names]
         logged = [i for i, at in enumerate(used) if names[at] in self.log]
         categorical = [names[at] in self.one_hot or bool(dataset.is_categorical[at]) for at in used]
         encoder = column_encoder(categorical, standardize=self.standardize)
-        return Encoded([("selected", LogColumns(used, logged)), ("columns", encoder), ("model", estimator)])
+        return Encoded(
+            [("selected", LogColumns(used, logged)), ("columns", encoder), ("model", estimator)]
+        )
 
 
 class LogColumns(TransformerMixin, BaseEstimator):
@@ -256,14 +292,19 @@ class LogColumns(TransformerMixin, BaseEstimator):
     def transform(self, X) -> np.ndarray:
         """Float[n, m] of X: Float[n, d], NaN where that is missing; DataError as :meth:`fit`."""
         check_is_fitted(self)
-        return self._selected(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan"))
+        return self._selected(
+            validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        )
 
     def _selected(self, X: np.ndarray) -> np.ndarray:
         found = X[:, list(self.columns)]
         for i in self.log:
             if (bad := found[:, i] <= 0).any():
                 row = int(np.argmax(bad))
-                raise DataError(f"column {self.columns[i]} must be above 0 for its logarithm, got {found[row, i]:g} in row {row}")
+                raise DataError(
+                    f"column {self.columns[i]} must be above 0 for its logarithm, got"
+                    f" {found[row, i]:g} in row {row}"
+                )
             found[:, i] = np.log(found[:, i])
         return found
 
@@ -276,16 +317,19 @@ class LogColumns(TransformerMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class Topics:
-    """Counts of words weighted by how rare a word is (TF-IDF), then reduced to their largest singular vectors: latent semantic analysis.
+    """Counts of words weighted by how rare a word is (TF-IDF), then reduced to their largest
+    singular vectors: latent semantic analysis.
 
-    Deerwester et al., "Indexing by latent semantic analysis", 1990. It stands where :class:`~kdgraph.parents.Preprocess` does, in front of
-    any parent, for data sets of texts whose words are counted or hashed.
+    Deerwester et al., "Indexing by latent semantic analysis", 1990. It stands where
+    :class:`~kdgraph.parents.Preprocess` does, in front of any parent, for data sets of texts whose
+    words are counted or hashed.
 
     Parameters
     ----------
     dimensions : singular vectors; at most as many as there are columns less one.
-    normalize : divide each row of singular vectors by its length, so that a text counts by its direction. Without, a text with few words
-        that training texts have lies near 0: single rows are then the nearer to all others the stranger they are, and sets of them crowd.
+    normalize : divide each row of singular vectors by its length, so that a text counts by its
+        direction. Without, a text with few words that training texts have lies near 0: single rows
+        are then the nearer to all others the stranger they are, and sets of them crowd.
     """
 
     dimensions: Count = 100
@@ -295,17 +339,36 @@ class Topics:
         check_parameters(self)
 
     def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
-        """``estimator`` behind the weights and the singular vectors; rows of length 1 where asked for, then each column of variance 1.
+        """``estimator`` behind the weights and the singular vectors; rows of length 1 where asked
+        for, then each column of variance 1.
 
         Raises
         ------
         DataError
-            For images, categories, missing and negative values, which are no counts of words, and for a single column.
+            For images, categories, missing and negative values, which are no counts of words, and
+            for a single column.
         """
-        hashed = dataset.feature_names[:1] == ("hash_0",)  # which may count down, where two words share a column
-        unsuited = dataset.are_images or dataset.needs_encoding or has_missing or dataset.X.shape[1] < 2
+        hashed = dataset.feature_names[:1] == (
+            "hash_0",
+        )  # which may count down, where two words share a column
+        unsuited = (
+            dataset.are_images or dataset.needs_encoding or has_missing or dataset.X.shape[1] < 2
+        )
         if unsuited or (not hashed and dataset.X.min(initial=0.0) < 0):
-            raise DataError(f"{dataset.name} has no counts of words to learn topics from; choose preprocess=default")
-        reduce = TruncatedSVD(min(self.dimensions, dataset.X.shape[1] - 1), random_state=0)  # of a search whose end hardly depends on it
+            raise DataError(
+                f"{dataset.name} has no counts of words to learn topics from; choose"
+                " preprocess=default"
+            )
+        reduce = TruncatedSVD(
+            min(self.dimensions, dataset.X.shape[1] - 1), random_state=0
+        )  # of a search whose end hardly depends on it
         direct = [("direct", Normalizer())] if self.normalize else []
-        return Pipeline([("weigh", TfidfTransformer()), ("reduce", reduce), *direct, ("scale", StandardScaler()), ("model", estimator)])
+        return Pipeline(
+            [
+                ("weigh", TfidfTransformer()),
+                ("reduce", reduce),
+                *direct,
+                ("scale", StandardScaler()),
+                ("model", estimator),
+            ]
+        )

@@ -1,6 +1,8 @@
-"""Least squares with normal noise of one size: the linear model, as a parent that predicts distributions.
+"""Least squares with normal noise of one size: the linear model, as a parent that predicts
+distributions.
 
-Nearest-neighbour regression, as a parent that predicts distributions: the outcomes of the neighbours themselves.
+Nearest-neighbour regression, as a parent that predicts distributions: the outcomes of the
+neighbours themselves.
 
 The Gamma generalised linear model with logarithmic link, as a parent that predicts distributions.
 """
@@ -24,7 +26,8 @@ from kdgraph.smoothing.neighbours import NearKernel, Nearness, NeighbourSearch
 
 
 class GaussianLinear(RegressorMixin, BaseEstimator):
-    """y = intercept + coef·x + N(0, sigma²), fitted by least squares: the linear parent of Torres et al. (2024), Section 4.1.
+    """y = intercept + coef·x + N(0, sigma²), fitted by least squares: the linear parent of Torres
+    et al. (2024), Section 4.1.
 
     Parameters
     ----------
@@ -38,9 +41,10 @@ class GaussianLinear(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    ``sigma_`` is the unbiased estimate, the residual sum of squares over n minus the rank of the design; over 1, where that is less. A line
-    that goes through every point has the resolution of float64 for its sigma, since no distribution has none. That coefficients
-    are estimates does not widen what is predicted: it is the plug-in distribution of Torres et al., section 4.1.
+    ``sigma_`` is the unbiased estimate, the residual sum of squares over n minus the rank of the
+    design; over 1, where that is less. A line that goes through every point has the resolution of
+    float64 for its sigma, since no distribution has none. That coefficients are estimates does not
+    widen what is predicted: it is the plug-in distribution of Torres et al., section 4.1.
 
     Examples
     --------
@@ -79,19 +83,25 @@ class GaussianLinear(RegressorMixin, BaseEstimator):
         return Normal(mean, np.full(len(mean), self.sigma_))
 
     def _line(self, X: np.ndarray) -> np.ndarray:
-        return (X * self.coef_).sum(axis=1) + self.intercept_  # row by row: a matrix product may depend on how many rows it has
+        return (X * self.coef_).sum(
+            axis=1
+        ) + self.intercept_  # row by row: a matrix product may depend on how many rows it has
 
 
 class NearestOutcomes(RegressorMixin, BaseEstimator):
-    """The outcomes of the k nearest training rows with weights by their distance: a conditional distribution function by kernel smoothing.
+    """The outcomes of the k nearest training rows with weights by their distance: a conditional
+    distribution function by kernel smoothing.
 
-    Its mean is k-nearest-neighbour regression; Torres et al. (2024), Section 3, compare local recalibration with that.
+    Its mean is k-nearest-neighbour regression; Torres et al. (2024), Section 3, compare local
+    recalibration with that.
 
     Parameters
     ----------
     k : neighbours; of fewer rows all, with a warning.
-    kernel : of t, the distance over that of the k-th neighbour: "epanechnikov" 1 - t², "uniform" 1, "gaussian" exp(-t²/2).
-    scale : "sd": features are divided by their standard deviation on the training rows; "none": they are as they come.
+    kernel : of t, the distance over that of the k-th neighbour: "epanechnikov" 1 - t², "uniform" 1,
+    "gaussian" exp(-t²/2).
+    scale : "sd": features are divided by their standard deviation on the training rows; "none":
+        they are as they come.
 
     Attributes
     ----------
@@ -100,7 +110,8 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
 
     References
     ----------
-    Stone, "Consistent nonparametric regression", The Annals of Statistics 5, 1977, Section 1: weights of neighbours, and quantiles by them.
+    Stone, "Consistent nonparametric regression", The Annals of Statistics 5, 1977, Section 1:
+    weights of neighbours, and quantiles by them.
 
     Examples
     --------
@@ -110,7 +121,13 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
     ([6.0], [7.0])
     """
 
-    def __init__(self, *, k: Count = 100, kernel: NearKernel = "epanechnikov", scale: Literal["sd", "none"] = "sd"):
+    def __init__(
+        self,
+        *,
+        k: Count = 100,
+        kernel: NearKernel = "epanechnikov",
+        scale: Literal["sd", "none"] = "sd",
+    ):
         self.k = k
         self.kernel: NearKernel = kernel
         self.scale = scale
@@ -120,9 +137,14 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         if self.k > len(X):
-            warnings.warn(f"k={self.k} neighbours were asked for, and there are {len(X)} rows: all are taken", stacklevel=2)
+            warnings.warn(
+                f"k={self.k} neighbours were asked for, and there are {len(X)} rows: all are taken",
+                stacklevel=2,
+            )
         spread = np.std(X, axis=0)
-        some = (self.scale == "sd") & (spread > 1e-14 * np.abs(X).max(axis=0))  # else it is what rounding has made of equal numbers
+        some = (self.scale == "sd") & (
+            spread > 1e-14 * np.abs(X).max(axis=0)
+        )  # else it is what rounding has made of equal numbers
         self.spread_ = np.where(some, spread, 1.0)
         self.X_, self.y_ = X / self.spread_, np.asarray(y, dtype=np.float64)
         return self
@@ -132,26 +154,34 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
         return self.predict_dist(X).mean()
 
     def predict_dist(self, X) -> WeightedSamples:
-        """The neighbours' outcomes with their weights, of n rows X: Float[n, d]; memory for n·k numbers, five times."""
+        """The neighbours' outcomes with their weights, of n rows X: Float[n, d]; memory for n·k
+        numbers, five times.
+        """
         check_is_fitted(self)
         at = validate_data(self, X, reset=False, dtype=np.float64) / self.spread_
-        near = Nearness(k=min(self.k, len(self.X_)), kernel=self.kernel).around(NeighbourSearch(self.X_), at)
+        near = Nearness(k=min(self.k, len(self.X_)), kernel=self.kernel).around(
+            NeighbourSearch(self.X_), at
+        )
         return WeightedSamples(self.y_[near.rows], near.weight)
 
 
 LARGEST_SHAPE = 1e12
-"""Of a fit without residuals, whose shape has no bound: a relative standard deviation of 1e-6, of which SciPy's quantiles have 6 digits."""
+"""Of a fit without residuals, whose shape has no bound: a relative standard deviation of 1e-6, of
+which SciPy's quantiles have 6 digits.
+"""
 _LARGEST_LOG = 690.0
 """Of a mean: e^690 = 1e299, so that far from all rows there still is a distribution."""
 
 
 class GammaGlm(RegressorMixin, BaseEstimator):
-    """y ~ Gamma with mean exp(intercept + coef·x) and one shape α, by maximum likelihood: the GLM of Torres et al. (2024), Section 4.4.
+    """y ~ Gamma with mean exp(intercept + coef·x) and one shape α, by maximum likelihood: the GLM
+    of Torres et al. (2024), Section 4.4.
 
     Parameters
     ----------
-    dispersion : how 1/α is estimated. "pearson": Σ ((y - μ)/μ)² over n minus the rank of the design, as R's ``summary.glm`` has it; "ml":
-        by maximum likelihood, log α - ψ(α) = D/(2n) with the deviance D.
+    dispersion : how 1/α is estimated. "pearson": Σ ((y - μ)/μ)² over n minus the rank of the
+        design, as R's ``summary.glm`` has it; "ml": by maximum likelihood, log α - ψ(α) = D/(2n)
+        with the deviance D.
     fit_intercept : whether there is an intercept.
 
     Attributes
@@ -166,10 +196,11 @@ class GammaGlm(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    The means do not depend on α. They are those of scikit-learn's ``GammaRegressor`` without a penalty (``alpha=0``, Newton's method). It
-    gets the left singular vectors of the design, so features in any units and features that depend on each other linearly, such as
-    indicators of all categories beside an intercept, are one problem; of all coefficients that fit alike, those of least norm are kept,
-    as of ``LinearRegression``.
+    The means do not depend on α. They are those of scikit-learn's ``GammaRegressor`` without a
+    penalty (``alpha=0``, Newton's method). It gets the left singular vectors of the design, so
+    features in any units and features that depend on each other linearly, such as indicators of all
+    categories beside an intercept, are one problem; of all coefficients that fit alike, those of
+    least norm are kept, as of ``LinearRegression``.
 
     References
     ----------
@@ -185,7 +216,9 @@ class GammaGlm(RegressorMixin, BaseEstimator):
     array([18.98])
     """
 
-    def __init__(self, *, dispersion: Literal["pearson", "ml"] = "pearson", fit_intercept: bool = True):
+    def __init__(
+        self, *, dispersion: Literal["pearson", "ml"] = "pearson", fit_intercept: bool = True
+    ):
         self.dispersion = dispersion
         self.fit_intercept = fit_intercept
 
@@ -198,7 +231,11 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         spread = np.sqrt(np.square(X - center).mean(axis=0))
         spread[spread <= 1e-14 * np.abs(X).max(axis=0)] = np.inf  # a constant feature says nothing
         left, singular, right = np.linalg.svd((X - center) / spread, full_matrices=False)
-        rank = int((singular > max(X.shape) * np.finfo(np.float64).eps * singular[0]).sum()) if singular[0] else 0
+        rank = (
+            int((singular > max(X.shape) * np.finfo(np.float64).eps * singular[0]).sum())
+            if singular[0]
+            else 0
+        )
         unit = float(np.exp(np.log(y).mean())) if self.fit_intercept else 1.0
         slope, self.intercept_ = self._slopes(left[:, :rank] * np.sqrt(len(y)), y / unit)
         self.coef_ = right[:rank].T @ (slope * np.sqrt(len(y)) / singular[:rank]) / spread
@@ -210,7 +247,13 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         """Coefficients Float[rank] on orthogonal columns, and the intercept."""
         if not design.shape[1]:
             return np.zeros(0), float(np.log(y.mean())) if self.fit_intercept else 0.0
-        solver = GammaRegressor(alpha=0.0, fit_intercept=self.fit_intercept, solver="newton-cholesky", tol=1e-8, max_iter=200)
+        solver = GammaRegressor(
+            alpha=0.0,
+            fit_intercept=self.fit_intercept,
+            solver="newton-cholesky",
+            tol=1e-8,
+            max_iter=200,
+        )
         found = solver.fit(design, y)
         return found.coef_, float(found.intercept_)
 
@@ -218,19 +261,28 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         """α, of y/μ."""
         if self.dispersion == "ml":
             return gamma_shape(float((ratio - 1 - np.log(ratio)).mean()))
-        return float(min(max(len(ratio) - parameters, 1) / max(np.square(ratio - 1).sum(), 1e-300), LARGEST_SHAPE))
+        return float(
+            min(
+                max(len(ratio) - parameters, 1) / max(np.square(ratio - 1).sum(), 1e-300),
+                LARGEST_SHAPE,
+            )
+        )
 
     def predict(self, X) -> np.ndarray:
         """Float[n]: the mean at X: Float[n, d]."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        line = (X * self.coef_).sum(axis=1) + self.intercept_  # row by row: a matrix product may depend on how many rows it has
+        line = (X * self.coef_).sum(
+            axis=1
+        ) + self.intercept_  # row by row: a matrix product may depend on how many rows it has
         return np.exp(np.clip(line, -_LARGEST_LOG, _LARGEST_LOG))
 
     def predict_dist(self, X) -> ScipyFamily:
         """Gamma with mean ``predict(X)`` and shape ``shape_``, of n rows."""
         mean = self.predict(X)
-        return ScipyFamily("gamma", {"a": np.full(len(mean), self.shape_), "scale": mean / self.shape_})
+        return ScipyFamily(
+            "gamma", {"a": np.full(len(mean), self.shape_), "scale": mean / self.shape_}
+        )
 
     def __sklearn_tags__(self):
         """The outcome is above 0."""
@@ -240,7 +292,9 @@ class GammaGlm(RegressorMixin, BaseEstimator):
 
 
 def positive(y: np.ndarray, name: str) -> np.ndarray:
-    """Float64[n]: y, or a ParameterError in the name of the model whose outcome must be above 0; ours."""
+    """Float64[n]: y, or a ParameterError in the name of the model whose outcome must be above 0;
+    ours.
+    """
     y = np.asarray(y, dtype=np.float64)
     if (y <= 0).any():
         row = int(np.argmax(y <= 0))
@@ -249,15 +303,25 @@ def positive(y: np.ndarray, name: str) -> np.ndarray:
 
 
 def gamma_shape(half_deviance: float) -> float:
-    """α with log α - ψ(α) = ``half_deviance``, the mean of y/μ - 1 - log(y/μ): its maximum likelihood, at most 1e12.
+    """α with log α - ψ(α) = ``half_deviance``, the mean of y/μ - 1 - log(y/μ): its maximum
+    likelihood, at most 1e12.
 
     McCullagh and Nelder, "Generalized linear models", 1989, Section 8.3.6.
 
     >>> round(gamma_shape(np.log(3.0) - float(digamma(3.0))), 9)
     3.0
     """
-    # 1/(2α) < log α - ψ(α) < 1/α, so that the root lies between; for large α the difference has no digits left, but its series does.
+    # 1/(2α) < log α - ψ(α) < 1/α, so that the root lies between; for large α the difference has no
+    # digits left, but its series does.
     if half_deviance < 1e-5:
         return min(0.5 / max(half_deviance, 1e-300) + 1 / 6, LARGEST_SHAPE)
     low, high = 0.5 / half_deviance * (1 - 1e-9), 1 / half_deviance * (1 + 1e-9)
-    return float(brentq(lambda a: np.log(a) - digamma(a) - half_deviance, low, high, xtol=1e-14 * low, rtol=1e-14))
+    return float(
+        brentq(
+            lambda a: np.log(a) - digamma(a) - half_deviance,
+            low,
+            high,
+            xtol=1e-14 * low,
+            rtol=1e-14,
+        )
+    )

@@ -1,8 +1,8 @@
 """The list of classes that may be made from a file; no module is imported whose name is not on it.
 
-This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.archive`: also
-a file whose origin somebody trusts is made of public estimators, layers and kdgraph's own models,
-and of what its reader, or this user's own run, has named beside them.
+This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.archive`:
+also a file whose origin somebody trusts is made of public estimators, layers and kdgraph's own
+models, and of what its reader, or this user's own run, has named beside them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ import numpy as np
 from kdgraph.persistence.archive import CannotLoad, CannotSave, Untrusted
 
 _KDGRAPH = (
-    *("base", "calibration", "data", "density", "detection", "distributions", "features", "geometry", "metrics"),
+    *(
+        "base",
+        "calibration",
+        "data",
+        "density",
+        "detection",
+        "distributions",
+        "features",
+        "geometry",
+        "metrics",
+    ),
     *("parents", "recalibration", "smoothing"),
 )
 """Packages of kdgraph that models are made of, and nothing of the command line.
@@ -35,10 +45,46 @@ _KDGRAPH_BARRED = (
 )
 """Modules among these whose objects read, write or fetch files, or watch a computation."""
 _SKLEARN = (
-    *("calibration", "cluster", "compose", "covariance", "cross_decomposition", "decomposition", "discriminant_analysis", "dummy"),
-    *("ensemble", "feature_extraction", "feature_selection", "frozen", "gaussian_process", "impute", "isotonic", "kernel_approximation"),
-    *("kernel_ridge", "linear_model", "manifold", "mixture", "model_selection", "multiclass", "multioutput", "naive_bayes", "neighbors"),
-    *("neural_network", "pipeline", "preprocessing", "random_projection", "semi_supervised", "svm", "tree"),
+    *(
+        "calibration",
+        "cluster",
+        "compose",
+        "covariance",
+        "cross_decomposition",
+        "decomposition",
+        "discriminant_analysis",
+        "dummy",
+    ),
+    *(
+        "ensemble",
+        "feature_extraction",
+        "feature_selection",
+        "frozen",
+        "gaussian_process",
+        "impute",
+        "isotonic",
+        "kernel_approximation",
+    ),
+    *(
+        "kernel_ridge",
+        "linear_model",
+        "manifold",
+        "mixture",
+        "model_selection",
+        "multiclass",
+        "multioutput",
+        "naive_bayes",
+        "neighbors",
+    ),
+    *(
+        "neural_network",
+        "pipeline",
+        "preprocessing",
+        "random_projection",
+        "semi_supervised",
+        "svm",
+        "tree",
+    ),
 )
 _SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
 """Where scikit-learn has its estimators and their losses; a model may be made of public classes."""
@@ -76,11 +122,16 @@ _FUNCTIONS_OF = (
     "torch.nn.functional",
 )
 """Modules whose public functions a model may keep; other functions fetch data or write files."""
-_FUNCTIONS = ("sklearn.cluster._kmeans:_kmeans_single_elkan", "sklearn.cluster._kmeans:_kmeans_single_lloyd")
+_FUNCTIONS = (
+    "sklearn.cluster._kmeans:_kmeans_single_elkan",
+    "sklearn.cluster._kmeans:_kmeans_single_lloyd",
+)
 _NAME = re.compile(r"[\w.]+:[\w.]+")
 _HEAP_TYPE = 1 << 9
 """Flag of a type that is no compiled one (Py_TPFLAGS_HEAPTYPE)."""
-BUILTIN = {kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set)}
+BUILTIN = {
+    kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set)
+}
 """Classes that a value may refer to, as scikit-learn's ``dtype=float`` does."""
 
 
@@ -98,7 +149,10 @@ def name_of(cls: Any) -> str:
     except (ImportError, AttributeError, ValueError):
         found = None
     if found is not cls:
-        raise CannotSave(f"{cls.__qualname__} of {cls.__module__} cannot be saved: it must stand in a module that can be imported")
+        raise CannotSave(
+            f"{cls.__qualname__} of {cls.__module__} cannot be saved: it must stand in a module"
+            " that can be imported"
+        )
     return name
 
 
@@ -123,13 +177,21 @@ def _checked(name: str, kind: type) -> Any:
 
 
 def is_its_fields(cls: type) -> bool:
-    """Whether an object of this class is its fields and nothing else: written in Python, and taken apart as any such object is."""
+    """Whether an object of this class is its fields and nothing else: written in Python, and taken
+    apart as any such object is.
+    """
     in_python = bool(cls.__flags__ & _HEAP_TYPE)
-    usual = cls.__reduce__ is object.__reduce__ and cls.__reduce_ex__ is object.__reduce_ex__ and cls not in copyreg.dispatch_table
+    usual = (
+        cls.__reduce__ is object.__reduce__
+        and cls.__reduce_ex__ is object.__reduce_ex__
+        and cls not in copyreg.dispatch_table
+    )
     return in_python and usual
 
 
-def strangers(classes: Iterable[str], functions: Iterable[str] = (), called: Iterable[str] = ()) -> list[str]:
+def strangers(
+    classes: Iterable[str], functions: Iterable[str] = (), called: Iterable[str] = ()
+) -> list[str]:
     """Return the names, sorted, that are on no list here.
 
     Parameters
@@ -167,7 +229,9 @@ def is_ours(cls: type) -> bool:
 
 
 def is_plain_type(cls: type) -> bool:
-    """Return whether a value may be this class itself, as ``float`` may: calling it runs nothing."""
+    """Return whether a value may be this class itself, as ``float`` may: calling it runs
+    nothing.
+    """
     return BUILTIN.get(cls.__name__) is cls or issubclass(cls, np.generic)
 
 
@@ -175,11 +239,22 @@ def _is_known(name: str) -> bool:
     module, _, qualified = name.partition(":")
     package, *inner = module.split(".")
     if package == "numpy":
-        return not inner and isinstance(kind := getattr(np, qualified, None), type) and issubclass(kind, np.generic)
+        return (
+            not inner
+            and isinstance(kind := getattr(np, qualified, None), type)
+            and issubclass(kind, np.generic)
+        )
     if package == "kdgraph":
-        return bool(inner) and inner[0] in _KDGRAPH and not _is_below(module, _KDGRAPH_BARRED) and name not in _KDGRAPH_BARRED
+        return (
+            bool(inner)
+            and inner[0] in _KDGRAPH
+            and not _is_below(module, _KDGRAPH_BARRED)
+            and name not in _KDGRAPH_BARRED
+        )
     if package == "sklearn":
-        is_home = module in _SKLEARN_MODULES or (bool(inner) and inner[0] in _SKLEARN and "tests" not in inner)
+        is_home = module in _SKLEARN_MODULES or (
+            bool(inner) and inner[0] in _SKLEARN and "tests" not in inner
+        )
         return (is_home and not qualified.startswith("_")) or name in _SKLEARN_ALSO
     return module.startswith(f"{_TORCH}.") and not qualified.startswith("_")
 
@@ -191,7 +266,10 @@ def _is_known_function(name: str) -> bool:
 
 def _is_below(name: str, known: Sequence[str]) -> bool:
     name = name.replace(":", ".")
-    return any(name == each or name.startswith(f"{each}.") for each in (one.replace(":", ".") for one in known))
+    return any(
+        name == each or name.startswith(f"{each}.")
+        for each in (one.replace(":", ".") for one in known)
+    )
 
 
 def _found(name: str) -> Any:

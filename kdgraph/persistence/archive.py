@@ -9,10 +9,10 @@ or the nodes of a cluster without a common home share.
 
 The file: a zip of one JSON document and of arrays, with a keyed digest and a checksum.
 
-``document.json`` is deflated; arrays are ``0.npy``, ``1.npy``, …, or ``0.npy.zst`` where zstd makes them smaller. It ends with the zip's
-comment: the HMAC of the SHA-256 of all bytes before, with the maker's key, and the SHA-256 of all
-bytes before that sum, which shows damage without a key. Unzip, zstd and ``numpy.load`` open every
-part of it.
+``document.json`` is deflated; arrays are ``0.npy``, ``1.npy``, …, or ``0.npy.zst`` where zstd makes
+them smaller. It ends with the zip's comment: the HMAC of the SHA-256 of all bytes before, with the
+maker's key, and the SHA-256 of all bytes before that sum, which shows damage without a key. Unzip,
+zstd and ``numpy.load`` open every part of it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,15 @@ _LONGEST = 200
 
 
 class CannotSave(KdgError, TypeError):
-    """Something in the value has no form in a file: code, an open file, an object that takes itself apart in a way of its own."""
+    """Something in the value has no form in a file: code, an open file, an object that takes itself
+    apart in a way of its own.
+    """
 
 
 class CannotLoad(UsageError):
-    """The file is not what it should be: no model of kdgraph, damaged, or of classes that are not there or not trusted."""
+    """The file is not what it should be: no model of kdgraph, damaged, or of classes that are not
+    there or not trusted.
+    """
 
 
 class Damaged(CannotLoad):
@@ -151,7 +155,10 @@ def _key_of(path: Path, from_variable: bool) -> Key:
     except (OSError, ValueError) as error:
         problem = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         if from_variable:
-            way_out = "name a file that you can read and others cannot write, or unset the variable to use your own key"
+            way_out = (
+                "name a file that you can read and others cannot write, or unset the variable to"
+                " use your own key"
+            )
             raise UnusableKey(f"{VARIABLE}={path}: {problem}; {way_out}") from error
         return Key(secrets.token_bytes(_BYTES), path, problem)
 
@@ -168,13 +175,18 @@ def _read(path: Path) -> bytes:
         mode = os.fstat(file.fileno()).st_mode
         text = file.read(4 * _BYTES)
     if os.name == "posix" and mode & _OPEN_TO_ALL:
-        raise ValueError(f"it is open to every user of this machine (mode {mode & 0o777:04o}; chmod o= {shlex.quote(str(path))})")
+        raise ValueError(
+            f"it is open to every user of this machine (mode {mode & 0o777:04o}; chmod o="
+            f" {shlex.quote(str(path))})"
+        )
     try:
         secret = bytes.fromhex(text.decode("ascii"))
     except ValueError:
         secret = b""
     if len(secret) != _BYTES:
-        raise ValueError(f"it holds no key ({2 * _BYTES} hexadecimal digits); remove it, and a new one is made")
+        raise ValueError(
+            f"it holds no key ({2 * _BYTES} hexadecimal digits); remove it, and a new one is made"
+        )
     return secret
 
 
@@ -215,7 +227,9 @@ PLACEHOLDER = _MARK + b"0" * _DIGITS + _SUM_MARK + b"0" * _DIGITS
 """The end of a file before :func:`seal`."""
 _OTHER_VERSION = b"kdgraph 1 sha256 "
 _RATIO, _FREE = 100, 256_000_000
-"""A file may unpack to so many times its size, or to so many bytes: a few kilobytes must not take all memory."""
+"""A file may unpack to so many times its size, or to so many bytes: a few kilobytes must not take
+all memory.
+"""
 _SHARE_OF_MEMORY = 0.8
 """Nor may any file unpack to more than this share of the machine's memory."""
 _PIECE = 1 << 20
@@ -223,7 +237,9 @@ _PIECE = 1 << 20
 _SMALLEST = 512
 """Bytes of an array below which compression is not tried."""
 _GAIN = 0.9
-"""Compression that leaves more than this share of an array is not worth unpacking: random numbers."""
+"""Compression that leaves more than this share of an array is not worth unpacking: random
+numbers.
+"""
 _NARROW = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
 
 
@@ -236,7 +252,11 @@ def pack(document: dict[str, Any], arrays: Sequence[np.ndarray]) -> bytes:
     arrays : of one axis each, of numbers, text or dates.
     """
     packed = _packed(document, arrays, compress=True)
-    return packed if sum(array.nbytes for array in arrays) <= _allowed(len(packed)) else _packed(document, arrays, compress=False)
+    return (
+        packed
+        if sum(array.nbytes for array in arrays) <= _allowed(len(packed))
+        else _packed(document, arrays, compress=False)
+    )
 
 
 def seal(content: bytes) -> bytes:
@@ -283,8 +303,13 @@ def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             document = json.loads(_member(archive, "document.json", allowed))
-            table = [(np.dtype(dtype), int(n), int(size)) for dtype, n, size in document.pop("arrays")]
-            if any(n < 0 for _, n, _ in table) or sum(max(dtype.itemsize * n, size) for dtype, n, size in table) > allowed:
+            table = [
+                (np.dtype(dtype), int(n), int(size)) for dtype, n, size in document.pop("arrays")
+            ]
+            if (
+                any(n < 0 for _, n, _ in table)
+                or sum(max(dtype.itemsize * n, size) for dtype, n, size in table) > allowed
+            ):
                 raise ValueError("its arrays are too large for such a file, or for this machine")
             return document, [_array(archive, k, *entry) for k, entry in enumerate(table)]
     except Exception as error:  # of zlib, zipfile, zstd, NumPy and JSON, which list in no place what they raise on nonsense
@@ -323,11 +348,19 @@ def _packed(document: dict[str, Any], arrays: Sequence[np.ndarray], *, compress:
 
 
 def _narrowed(array: np.ndarray) -> np.ndarray:
-    """Whole numbers in as few bytes as they need: half the time of compression, and nine tenths of the size."""
+    """Whole numbers in as few bytes as they need: half the time of compression, and nine tenths of
+    the size.
+    """
     if array.dtype.kind != "i" or not len(array):
         return array
     low, high = array.min(), array.max()
-    fits = (kind for kind in _NARROW if kind.itemsize < array.itemsize and np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    fits = (
+        kind
+        for kind in _NARROW
+        if kind.itemsize < array.itemsize
+        and np.iinfo(kind).min <= low
+        and high <= np.iinfo(kind).max
+    )
     return array.astype(next(fits, array.dtype), copy=False)
 
 
@@ -338,7 +371,8 @@ def _npy(array: np.ndarray) -> bytes:
 
 
 def _array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int) -> np.ndarray:
-    """Return array ``k``: ``n`` times ``dtype``, whatever it was narrowed to; ``size`` bytes as .npy.
+    """Return array ``k``: ``n`` times ``dtype``, whatever it was narrowed to; ``size`` bytes as
+    .npy.
 
     It is read into its own memory as it is unpacked, so that there is never a second copy of it.
     """
@@ -348,11 +382,18 @@ def _array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int)
     else:
         import pyarrow
 
-        file = pyarrow.CompressedInputStream(pyarrow.BufferReader(_member(archive, f"{name}.zst", size)), "zstd")
+        file = pyarrow.CompressedInputStream(
+            pyarrow.BufferReader(_member(archive, f"{name}.zst", size)), "zstd"
+        )
     with file:
         npy.read_magic(file)
         shape, _, stored = npy.read_array_header_1_0(file)
-        if shape != (n,) or dtype.hasobject or stored.hasobject or not np.can_cast(stored, dtype, "safe"):
+        if (
+            shape != (n,)
+            or dtype.hasobject
+            or stored.hasobject
+            or not np.can_cast(stored, dtype, "safe")
+        ):
             raise ValueError(f"array {k} is {stored}{shape}, not {dtype}({n},)")
         array = np.zeros(n, stored)
         _fill(file, array.view(np.uint8).data if array.nbytes else memoryview(b""))
@@ -363,7 +404,9 @@ def _array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int)
 
 def _fill(file: Any, memory: memoryview) -> None:
     while memory:
-        n = file.readinto(memory[:_PIECE])  # a member of a zip reads what it is asked for into a copy first
+        n = file.readinto(
+            memory[:_PIECE]
+        )  # a member of a zip reads what it is asked for into a copy first
         if not n:
             raise ValueError("an array ends early")
         memory = memory[n:]

@@ -1,4 +1,5 @@
-"""What has to hold among the parts of an object before compiled code of scikit-learn may walk through it, and parts that are made anew.
+"""What has to hold among the parts of an object before compiled code of scikit-learn may walk
+through it, and parts that are made anew.
 
 Checks of the state of objects from a file: data, under names that replace nothing of a class.
 
@@ -25,20 +26,35 @@ from kdgraph.persistence.allowed import is_ours
 
 def _tree(estimator: Any) -> None:
     tree = estimator.tree_
-    _require(tree.n_features == estimator.n_features_in_, "a tree splits on features that its rows do not have")
+    _require(
+        tree.n_features == estimator.n_features_in_,
+        "a tree splits on features that its rows do not have",
+    )
     n_classes = np.atleast_1d(getattr(estimator, "n_classes_", 1))
-    _require(list(tree.n_classes) == list(n_classes) and tree.n_outputs == estimator.n_outputs_, "a tree knows other classes")
+    _require(
+        list(tree.n_classes) == list(n_classes) and tree.n_outputs == estimator.n_outputs_,
+        "a tree knows other classes",
+    )
 
 
 def _forest(forest: Any) -> None:
     for estimator in forest.estimators_:
-        _require(estimator.n_features_in_ == forest.n_features_in_, "a tree has other features than its forest")
-        _require(estimator.tree_.n_outputs == forest.n_outputs_, "a tree has other outputs than its forest")
+        _require(
+            estimator.n_features_in_ == forest.n_features_in_,
+            "a tree has other features than its forest",
+        )
+        _require(
+            estimator.tree_.n_outputs == forest.n_outputs_,
+            "a tree has other outputs than its forest",
+        )
 
 
 def _boosted(boosted: Any) -> None:
     for estimator in boosted.estimators_.flat:
-        _require(estimator.tree_.n_features == boosted.n_features_in_, "a tree has other features than its ensemble")
+        _require(
+            estimator.tree_.n_features == boosted.n_features_in_,
+            "a tree has other features than its ensemble",
+        )
 
 
 def _binned(boosted: Any) -> None:
@@ -46,12 +62,25 @@ def _binned(boosted: Any) -> None:
     for predictor in (one for each in boosted._predictors for one in each):
         nodes, own = predictor.nodes, np.arange(len(predictor.nodes))
         inner = nodes["is_leaf"] == 0
-        left, right, feature = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), nodes["feature_idx"]
+        left, right, feature = (
+            nodes["left"].astype(np.int64),
+            nodes["right"].astype(np.int64),
+            nodes["feature_idx"],
+        )
         inside = (left > own) & (right > own) & (left < len(nodes)) & (right < len(nodes))
         inside &= (feature >= 0) & (feature < boosted._n_features)
-        by_set = (nodes["is_categorical"] == 1) & (nodes["bitset_idx"] >= len(predictor.raw_left_cat_bitsets))
-        _require(len(nodes) > 0 and bool((inside & ~by_set)[inner].all()), "a node of a tree leads nowhere")
-    _require(getattr(boosted, "_preprocessor", None) is not None or boosted._n_features == boosted.n_features_in_, "features are missing")
+        by_set = (nodes["is_categorical"] == 1) & (
+            nodes["bitset_idx"] >= len(predictor.raw_left_cat_bitsets)
+        )
+        _require(
+            len(nodes) > 0 and bool((inside & ~by_set)[inner].all()),
+            "a node of a tree leads nowhere",
+        )
+    _require(
+        getattr(boosted, "_preprocessor", None) is not None
+        or boosted._n_features == boosted.n_features_in_,
+        "features are missing",
+    )
 
 
 def _neighbors(estimator: Any) -> None:
@@ -76,7 +105,10 @@ _CHECKED: dict[str, tuple[str, Callable[[Any], None]]] = {
     "sklearn.tree._classes:BaseDecisionTree": ("tree_", _tree),
     "sklearn.ensemble._forest:BaseForest": ("estimators_", _forest),
     "sklearn.ensemble._gb:BaseGradientBoosting": ("estimators_", _boosted),
-    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:BaseHistGradientBoosting": ("_predictors", _binned),
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:BaseHistGradientBoosting": (
+        "_predictors",
+        _binned,
+    ),
 }
 """Class → an attribute that says whether an object is fitted, and what to check then."""
 
@@ -89,7 +121,9 @@ def left_out(cls: type) -> str | None:
 
 @cache
 def afterwards(cls: type) -> Callable[[Any], None] | None:
-    """What to do with an object of this class once it and all that it refers to are read; None: nothing."""
+    """What to do with an object of this class once it and all that it refers to are read; None:
+    nothing.
+    """
     for name in _ancestors(cls):
         if name in MADE_ANEW:
             return _if_fitted("_fit_X", MADE_ANEW[name][1])
@@ -110,7 +144,14 @@ def _if_fitted(attribute: str, check: Callable[[Any], None]) -> Callable[[Any], 
     return checked
 
 
-_METHOD_NAMES = ("response_method", "_response_method", "stack_method", "stack_method_", "chain_method", "chain_method_")
+_METHOD_NAMES = (
+    "response_method",
+    "_response_method",
+    "stack_method",
+    "stack_method_",
+    "chain_method",
+    "chain_method_",
+)
 """Fields by which scikit-learn's scorers, stacks, chains and thresholds call methods with rows."""
 _PREDICTS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 _CHOICES = ("auto", "default", "drop", None)
@@ -149,7 +190,11 @@ def called_names(value: Any) -> Sequence[str]:
 def checks_of(cls: type) -> tuple[Callable[[Any], None], ...]:
     """Return the checks of a complete object of ``cls``, each of which raises ValueError."""
     checks: list[Callable[[Any], None]] = []
-    if is_ours(cls) and cls.__module__.startswith("kdgraph.") and (is_dataclass(cls) or issubclass(cls, BaseEstimator)):
+    if (
+        is_ours(cls)
+        and cls.__module__.startswith("kdgraph.")
+        and (is_dataclass(cls) or issubclass(cls, BaseEstimator))
+    ):
         checks.append(_check_parameters)
     if any(base.__module__.startswith("sklearn.") for base in cls.__mro__):
         checks.append(_check_method_names)
@@ -175,7 +220,10 @@ def _check_method_names(value: Any) -> None:
         methods = state[field] if isinstance(state[field], list | tuple) else [state[field]]
         for method in methods:
             # A value that is no text may define equality as it likes.
-            if not (method is None or isinstance(method, str)) or method not in (*_PREDICTS, *_CHOICES):
+            if not (method is None or isinstance(method, str)) or method not in (
+                *_PREDICTS,
+                *_CHOICES,
+            ):
                 words = f"names {method!r}, which is no method that predicts"
                 raise ValueError(f"{field} of a {type(value).__qualname__} {words}")
 

@@ -2,8 +2,9 @@
 
 From a value to JSON: what JSON has stays as it is, all else is a list that begins with a word.
 
-A list is ``["list", …]``, an array ``["array", pool, start, shape, order]``, an object ``["object", class, values of its fields …]``. All
-but numbers and text are counted in the order in which they begin; what comes again is ``["ref", its number]``.
+A list is ``["list", …]``, an array ``["array", pool, start, shape, order]``, an object ``["object",
+class, values of its fields …]``. All but numbers and text are counted in the order in which they
+begin; what comes again is ``["ref", its number]``.
 
 From JSON back to the value; what JSON says is checked, since anybody may have written it.
 """
@@ -35,11 +36,15 @@ from kdgraph.persistence.checks import afterwards, called_names, check_state, ch
 from kdgraph.persistence.kinds import BY_TAG, STRUCTURED, Kind, columns_of, kind_of, trees_of
 
 _LARGE = 32_768
-"""Bytes from which an array is a member of its own; a member of the zip costs about 0.1 ms, and a forest has thousands of arrays."""
+"""Bytes from which an array is a member of its own; a member of the zip costs about 0.1 ms, and a
+forest has thousands of arrays.
+"""
 
 
 class Pools:
-    """Collects arrays; each is known by its pool, where it starts there, its shape and its order in memory."""
+    """Collects arrays; each is known by its pool, where it starts there, its shape and its order in
+    memory.
+    """
 
     def __init__(self) -> None:
         self._parts: list[list[np.ndarray]] = []
@@ -47,7 +52,9 @@ class Pools:
         self._open: dict[np.dtype, int] = {}
 
     def add(self, array: np.ndarray) -> list[Any]:
-        """Take an array of any shape without Python objects; what is neither in C nor in Fortran order becomes C."""
+        """Take an array of any shape without Python objects; what is neither in C nor in Fortran
+        order becomes C.
+        """
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         flat = array.ravel(order)
         pool = self._pool_of(flat)
@@ -70,8 +77,12 @@ class Pools:
         return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in self._parts]
 
 
-def taken(arrays: Sequence[np.ndarray], pool: int, start: int, shape: Sequence[int], order: str) -> np.ndarray:
-    """The array that :meth:`Pools.add` described; it may share the memory of its pool, but of no other array."""
+def taken(
+    arrays: Sequence[np.ndarray], pool: int, start: int, shape: Sequence[int], order: str
+) -> np.ndarray:
+    """The array that :meth:`Pools.add` described; it may share the memory of its pool, but of no
+    other array.
+    """
     size = math.prod(shape)
     if pool < 0 or start < 0 or min(shape, default=0) < 0 or order not in ("C", "F"):
         raise ValueError(f"there is no array of shape {list(shape)} at {start} of pool {pool}")
@@ -85,7 +96,9 @@ VERSION = "_sklearn_version"
 """Field of the state of scikit-learn's estimators; the document says it once."""
 
 _DEEPEST = 150
-"""Levels of nesting that can be read again within Python's limit of 1,000 calls; a stack of calibrated pipelines has 30."""
+"""Levels of nesting that can be read again within Python's limit of 1,000 calls; a stack of
+calibrated pipelines has 30.
+"""
 _NOT_FIELDS = (list, set, frozenset, str, int, float, bytes, BaseException)
 
 
@@ -98,7 +111,8 @@ class Encoder:
 
     Attributes
     ----------
-    classes : ``[name, fields]`` of every class whose objects were met; fields is None where the state of one is no dict of names.
+    classes : ``[name, fields]`` of every class whose objects were met; fields is None where the
+    state of one is no dict of names.
     functions : names of the functions that were met.
     called : what objects import or call by names that they hold.
     pools : their arrays.
@@ -125,8 +139,17 @@ class Encoder:
     def document(self, value: Any) -> dict[str, Any]:
         """``value``, ``trees`` and ``classes``, JSON-safe; its arrays are in :attr:`pools`."""
         encoded = self.encode(value)
-        trees = {name: self._array(column) for name, column in columns_of(self._trees).items()} if self._trees else None
-        return {"classes": self.classes, "functions": self.functions, "trees": trees, "value": encoded}
+        trees = (
+            {name: self._array(column) for name, column in columns_of(self._trees).items()}
+            if self._trees
+            else None
+        )
+        return {
+            "classes": self.classes,
+            "functions": self.functions,
+            "trees": trees,
+            "value": encoded,
+        }
 
     def encode(self, value: Any) -> Any:
         """``value`` as JSON."""
@@ -143,7 +166,9 @@ class Encoder:
         self._alive.append(value)
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise CannotSave(f"the value is nested too deeply to be saved: {_DEEPEST} levels are the most")
+            raise CannotSave(
+                f"the value is nested too deeply to be saved: {_DEEPEST} levels are the most"
+            )
         encoded = self._ways.get(cls, self._other)(value)
         self._depth -= 1
         return encoded
@@ -182,7 +207,9 @@ class Encoder:
         try:
             return list(kind.apart(value))
         except (TypeError, ValueError, NotImplementedError) as error:
-            raise CannotSave(f"a value of type {type(value).__name__} cannot be saved ({error})") from error
+            raise CannotSave(
+                f"a value of type {type(value).__name__} cannot be saved ({error})"
+            ) from error
 
     def _object(self, value: Any) -> list[Any]:
         cls = type(value)
@@ -215,7 +242,10 @@ class Encoder:
     def _reference(self, cls: type) -> str | int:
         """A builtin by its name, any other class by its number."""
         if is_ours(cls) and not is_plain_type(cls):
-            raise CannotSave(f"the class {cls.__qualname__} of {cls.__module__} cannot be saved as a value: only objects of it can")
+            raise CannotSave(
+                f"the class {cls.__qualname__} of {cls.__module__} cannot be saved as a value: only"
+                " objects of it can"
+            )
         return cls.__name__ if BUILTIN.get(cls.__name__) is cls else self._class(cls, None)
 
 
@@ -224,7 +254,9 @@ def _fields_of(value: Any) -> tuple[Any, list[Any]]:
     cls = type(value)
     try:
         if is_its_fields(cls) and not isinstance(value, _NOT_FIELDS):
-            made_by, arguments, state, *_ = value.__reduce_ex__(4)  # refuses what keeps something out of sight
+            made_by, arguments, state, *_ = value.__reduce_ex__(
+                4
+            )  # refuses what keeps something out of sight
             if isinstance(value, tuple):
                 return None, [tuple(value)]
             if made_by is copyreg.__newobj__ and arguments == (cls,):  # pyright: ignore[reportAttributeAccessIssue]
@@ -236,7 +268,11 @@ def _fields_of(value: Any) -> tuple[Any, list[Any]]:
 
 def _said(value: Any) -> str:
     name = getattr(value, "__qualname__", None)
-    return f"{type(value).__name__} {value.__module__}.{name}" if name else f"a {type(value).__module__}.{type(value).__qualname__}"
+    return (
+        f"{type(value).__name__} {value.__module__}.{name}"
+        if name
+        else f"a {type(value).__module__}.{type(value).__qualname__}"
+    )
 
 
 def _of_torch(value: Any) -> Kind | None:
@@ -266,7 +302,11 @@ class Decoder:
     """
 
     def __init__(
-        self, document: Mapping[str, Any], arrays: Sequence[np.ndarray], shared: Mapping[str, Any], admitted: Sequence[str]
+        self,
+        document: Mapping[str, Any],
+        arrays: Sequence[np.ndarray],
+        shared: Mapping[str, Any],
+        admitted: Sequence[str],
     ) -> None:
         self.document, self.arrays, self.shared, self.admitted = document, arrays, shared, admitted
         self._made: list[Any] = []
@@ -294,18 +334,29 @@ class Decoder:
             If it cannot be read by this version, or was not written by kdgraph.
         """
         try:
-            check_admitted(strangers([name for name, _ in self.document["classes"]], self.document["functions"]), self.admitted)
+            check_admitted(
+                strangers(
+                    [name for name, _ in self.document["classes"]], self.document["functions"]
+                ),
+                self.admitted,
+            )
             self._classes = [(class_of(name), fields) for name, fields in self.document["classes"]]
             self._functions = [function_of(name) for name in self.document["functions"]]
             trees = self.document["trees"]
-            self._trees = trees_of({name: taken(self.arrays, *node[1:]) for name, node in trees.items()}) if trees else []
+            self._trees = (
+                trees_of({name: taken(self.arrays, *node[1:]) for name, node in trees.items()})
+                if trees
+                else []
+            )
             value = self.decode(self.document["value"])
             # Only now: what an object refers to may come after it in the document.
             for check, each in self._afterwards:
                 check(each)
         except CannotLoad:
             raise
-        except Exception as error:  # a class, a decoder or a check met a state that nobody has written
+        except (
+            Exception
+        ) as error:  # a class, a decoder or a check met a state that nobody has written
             raise Damaged(damage(error)) from error
         return value
 
@@ -395,7 +446,11 @@ class Decoder:
 def _give(made: Any, state: Any) -> None:
     """An object its state, in the way of its class."""
     check_state(type(made), state)
-    if type(made).__module__.startswith("sklearn.") and isinstance(state, dict) and hasattr(made, "get_params"):
+    if (
+        type(made).__module__.startswith("sklearn.")
+        and isinstance(state, dict)
+        and hasattr(made, "get_params")
+    ):
         from sklearn import __version__
 
         state[VERSION] = __version__

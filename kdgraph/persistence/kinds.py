@@ -1,6 +1,8 @@
-"""Values that are no plain JSON and no ordinary objects: each kind is taken apart into values, and put together by one known function.
+"""Values that are no plain JSON and no ordinary objects: each kind is taken apart into values, and
+put together by one known function.
 
-Compiled trees of scikit-learn: those of a whole forest as a few columns, checked before any of them walks down.
+Compiled trees of scikit-learn: those of a whole forest as a few columns, checked before any of them
+walks down.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class Kind:
     ----------
     tag : its word in the document.
     apart : the value → its parts.
-    together : parts as they come from a file that anybody may have written → the value, or a ValueError, TypeError or LookupError.
+    together : parts as they come from a file that anybody may have written → the value, or a
+        ValueError, TypeError or LookupError.
     """
 
     tag: str
@@ -52,7 +55,11 @@ def _dtype(descr: Any) -> np.dtype:
 
 def _structured_apart(array: np.ndarray) -> tuple[Any, ...]:
     flat = np.ascontiguousarray(array).reshape(-1)
-    return npy.dtype_to_descr(array.dtype), list(array.shape), flat.view(np.uint8) if flat.size else np.empty(0, np.uint8)
+    return (
+        npy.dtype_to_descr(array.dtype),
+        list(array.shape),
+        flat.view(np.uint8) if flat.size else np.empty(0, np.uint8),
+    )
 
 
 def _structured(descr: Any, shape: Any, memory: np.ndarray) -> np.ndarray:
@@ -74,7 +81,14 @@ def _sparse(name: str, shape: Any, data: np.ndarray, row: np.ndarray, column: np
 
 
 _BIT_GENERATORS = {
-    kind.__name__: kind for kind in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
+    kind.__name__: kind
+    for kind in (
+        np.random.MT19937,
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.Philox,
+        np.random.SFC64,
+    )
 }
 
 
@@ -115,7 +129,11 @@ def _loss_apart(loss: Any) -> tuple[Any, ...]:
 
 def _loss(module: str, name: str, *arguments: float) -> Any:
     found = getattr(import_module(module), name) if module in _COMPILED_LOSSES else None
-    if not (isinstance(found, type) and found.__module__ == module and all(isinstance(each, float | int) for each in arguments)):
+    if not (
+        isinstance(found, type)
+        and found.__module__ == module
+        and all(isinstance(each, float | int) for each in arguments)
+    ):
         raise TypeError(f"scikit-learn has no loss {module}.{name}{arguments}")
     return found(*arguments)
 
@@ -149,12 +167,18 @@ EXACT = {
     slice: Kind("slice", lambda s: (s.start, s.stop, s.step), slice),
     range: Kind("range", lambda r: (r.start, r.stop, r.step), range),
     bytes: Kind("bytes", lambda b: (np.frombuffer(b, np.uint8),), lambda array: array.tobytes()),
-    bytearray: Kind("bytearray", lambda b: (np.frombuffer(bytes(b), np.uint8),), lambda array: bytearray(array.tobytes())),
+    bytearray: Kind(
+        "bytearray",
+        lambda b: (np.frombuffer(bytes(b), np.uint8),),
+        lambda array: bytearray(array.tobytes()),
+    ),
     OrderedDict: Kind("ordered", lambda d: (list(d.items()),), OrderedDict),
     defaultdict: Kind("defaultdict", lambda d: (d.default_factory, list(d.items())), _defaultdict),
     re.Pattern: Kind("pattern", lambda p: (p.pattern, p.flags), re.compile),
     np.ma.MaskedArray: Kind("masked", lambda m: (m.data, np.ma.getmaskarray(m)), np.ma.MaskedArray),
-    np.random.RandomState: Kind("random_state", lambda r: (r.get_state(legacy=False),), _random_state),
+    np.random.RandomState: Kind(
+        "random_state", lambda r: (r.get_state(legacy=False),), _random_state
+    ),
     np.random.Generator: Kind("generator", lambda g: (g.bit_generator.state,), _generator),
     np.ufunc: Kind("ufunc", _ufunc_apart, _ufunc),
 }
@@ -187,12 +211,15 @@ _LEAF = -1
 def columns_of(trees: Sequence[Any]) -> dict[str, np.ndarray]:
     """The trees (:class:`sklearn.tree._tree.Tree`) as arrays of one axis.
 
-    ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree; ``n_classes`` one for each output of each; a
-    field of the nodes, such as ``threshold``, one for each node; ``value`` as many for each node as its tree has outputs and classes.
+    ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree;
+    ``n_classes`` one for each output of each; a field of the nodes, such as ``threshold``, one for
+    each node; ``value`` as many for each node as its tree has outputs and classes.
     """
     states = [tree.__getstate__() for tree in trees]
     counts = [state["node_count"] for state in states]
-    nodes: Any = np.empty(sum(counts), states[0]["nodes"].dtype)  # np.concatenate would look for a common type of each pair: 3 ms
+    nodes: Any = np.empty(
+        sum(counts), states[0]["nodes"].dtype
+    )  # np.concatenate would look for a common type of each pair: 3 ms
     for state, end in zip(states, np.cumsum(counts), strict=True):
         nodes[end - state["node_count"] : end] = state["nodes"]
     return {
@@ -214,13 +241,20 @@ def trees_of(columns: Mapping[str, np.ndarray]) -> list[Any]:
     CannotLoad
         If this version of scikit-learn keeps other nodes.
     ValueError
-        If a node would lead out of its tree or round in a circle, or asks for a feature that there is not.
+        If a node would lead out of its tree or round in a circle, or asks for a feature that there
+        is not.
     """
     from sklearn.tree._tree import NODE_DTYPE
 
-    fields = {name.removeprefix("node."): column for name, column in columns.items() if name.startswith("node.")}
+    fields = {
+        name.removeprefix("node."): column
+        for name, column in columns.items()
+        if name.startswith("node.")
+    }
     if set(fields) != set(NODE_DTYPE.names or ()):
-        raise CannotLoad("cannot be read by this version (scikit-learn keeps its trees in another form now)")
+        raise CannotLoad(
+            "cannot be read by this version (scikit-learn keeps its trees in another form now)"
+        )
     nodes: Any = np.empty(len(fields["left_child"]), NODE_DTYPE)
     for name, column in fields.items():
         nodes[name] = column
@@ -232,11 +266,20 @@ def trees_of(columns: Mapping[str, np.ndarray]) -> list[Any]:
 
 
 def _check_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndarray) -> None:
-    """A walk down must end: children have larger numbers than their parent, which is how every builder of scikit-learn numbers them."""
+    """A walk down must end: children have larger numbers than their parent, which is how every
+    builder of scikit-learn numbers them.
+    """
     own = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
     left, right, end = nodes["left_child"], nodes["right_child"], np.repeat(counts, counts)
     leaf = (left == _LEAF) & (right == _LEAF)
-    inside = (left > own) & (right > own) & (left < end) & (right < end) & (nodes["feature"] >= 0) & (nodes["feature"] < n_features)
+    inside = (
+        (left > own)
+        & (right > own)
+        & (left < end)
+        & (right < end)
+        & (nodes["feature"] >= 0)
+        & (nodes["feature"] < n_features)
+    )
     if not (leaf | inside).all():
         raise ValueError(f"node {own[~(leaf | inside)][0]} of a tree leads nowhere")
 
@@ -246,7 +289,9 @@ def _cut(nodes: np.ndarray, columns: Mapping[str, np.ndarray]) -> list[Any]:
 
     names = ("n_nodes", "n_features", "n_outputs", "max_depth")
     trees, node, value, output = [], 0, 0, 0
-    for count, n_features, n_outputs, depth in zip(*(columns[name].tolist() for name in names), strict=True):
+    for count, n_features, n_outputs, depth in zip(
+        *(columns[name].tolist() for name in names), strict=True
+    ):
         n_classes = columns["n_classes"][output : output + n_outputs]
         if n_outputs < 1 or len(n_classes) != n_outputs or n_classes.min() < 1:
             raise ValueError("a tree has no outputs")
@@ -254,7 +299,12 @@ def _cut(nodes: np.ndarray, columns: Mapping[str, np.ndarray]) -> list[Any]:
         size = shape[0] * shape[1] * shape[2]
         values = columns["value"][value : value + size]
         tree = Tree(n_features, np.asarray(n_classes, dtype=np.intp), n_outputs)
-        state = {"max_depth": depth, "node_count": count, "nodes": nodes[node : node + count], "values": values.reshape(shape)}
+        state = {
+            "max_depth": depth,
+            "node_count": count,
+            "nodes": nodes[node : node + count],
+            "values": values.reshape(shape),
+        }
         tree.__setstate__(state)
         trees.append(tree)
         node, value, output = node + count, value + size, output + n_outputs

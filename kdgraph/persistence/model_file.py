@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from kdgraph.persistence.allowed import check_admitted, strangers
-from kdgraph.persistence.archive import VARIABLE, CannotLoad, Damaged, Key, Untrusted, current_key, is_own, pack, unpack
+from kdgraph.persistence.archive import (
+    VARIABLE,
+    CannotLoad,
+    Damaged,
+    Key,
+    Untrusted,
+    current_key,
+    is_own,
+    pack,
+    unpack,
+)
 from kdgraph.persistence.codec import Decoder, Encoder
 
 SUFFIX = ".kdg"
@@ -40,20 +50,23 @@ class Loaded:
 
 
 def save(value: Any, file: str | os.PathLike[str]) -> None:
-    """Write a fitted model, or any value made of arrays, numbers, text, containers and objects of kdgraph and scikit-learn.
+    """Write a fitted model, or any value made of arrays, numbers, text, containers and objects of
+    kdgraph and scikit-learn.
 
     The file carries a digest of this user's key (:mod:`kdgraph.persistence.archive`), by which
     :func:`load` recognises it. Anybody else has to trust it before it is read.
 
     Parameters
     ----------
-    value : what to write. One object that it refers to twice is written once, and is one again when it is read.
+    value : what to write. One object that it refers to twice is written once, and is one again when
+    it is read.
     file : is replaced as a whole.
 
     Raises
     ------
     CannotSave
-        In one line, for code (a lambda), open files, objects of compiled types that only pickle knows how to take apart.
+        In one line, for code (a lambda), open files, objects of compiled types that only pickle
+        knows how to take apart.
     UnusableKey
         If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
 
@@ -66,7 +79,9 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
     path = Path(file)
     content = to_bytes(value)
     if (key := current_key()).problem:
-        warnings.warn(f"{path} will have to be trusted when it is read: {no_key(key)}", stacklevel=2)
+        warnings.warn(
+            f"{path} will have to be trusted when it is read: {no_key(key)}", stacklevel=2
+        )
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         beside.write_bytes(content)
@@ -77,19 +92,23 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
 
 def no_key(key: Key) -> str:
     """Return one line on a key that cannot be kept, with the way out."""
-    return f"your key for models cannot be kept in {key.path} ({key.problem}); {VARIABLE}=FILE names another place"
+    return (
+        f"your key for models cannot be kept in {key.path} ({key.problem}); {VARIABLE}=FILE names"
+        " another place"
+    )
 
 
 def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> Any:
-    """The value in a file that :func:`save` or a run wrote; it predicts to the bit what the saved one did.
+    """The value in a file that :func:`save` or a run wrote; it predicts to the bit what the saved
+    one did.
 
     A file that this user's key did not make is refused, since reading a model can run code of its
     maker's choosing, as reading a program does.
 
     Parameters
     ----------
-    file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same folder; it holds the two together,
-        a :class:`~kdgraph.base.fitted_model.Model`.
+    file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same
+        folder; it holds the two together, a :class:`~kdgraph.base.fitted_model.Model`.
     trust : True reads the file whoever made it: only if its origin is known and trusted. A list
         does so too, and names classes (``"package.module.Class"``) or packages that it may import
         beside kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A file of
@@ -125,7 +144,10 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
 
 
 def to_bytes(
-    value: Any, shared: Mapping[str, Any] | None = None, about: Mapping[str, Any] | None = None, trusted: Sequence[str] | None = None
+    value: Any,
+    shared: Mapping[str, Any] | None = None,
+    about: Mapping[str, Any] | None = None,
+    trusted: Sequence[str] | None = None,
 ) -> bytes:
     """The content of a file.
 
@@ -150,12 +172,26 @@ def to_bytes(
     admitted = strangers([name for name, _ in encoder.classes], encoder.functions, encoder.called)
     if trusted is not None:
         check_admitted(admitted, trusted)
-    versions = {name: sys.modules[module].__version__ for name, module in _LIBRARIES.items() if module in sys.modules}
-    header = {"format": _FORMAT, "versions": versions, "about": dict(about or {}), "admitted": admitted}
+    versions = {
+        name: sys.modules[module].__version__
+        for name, module in _LIBRARIES.items()
+        if module in sys.modules
+    }
+    header = {
+        "format": _FORMAT,
+        "versions": versions,
+        "about": dict(about or {}),
+        "admitted": admitted,
+    }
     return pack({**header, **document}, encoder.pools.arrays())
 
 
-def read(content: bytes, name: object, shared: Mapping[str, Any] | None = None, trust: bool | Sequence[str] = False) -> Loaded:
+def read(
+    content: bytes,
+    name: object,
+    shared: Mapping[str, Any] | None = None,
+    trust: bool | Sequence[str] = False,
+) -> Loaded:
     """Return value and facts of a file's ``content``.
 
     Parameters
@@ -169,7 +205,9 @@ def read(content: bytes, name: object, shared: Mapping[str, Any] | None = None, 
         if not (own or trust):
             raise Untrusted(_not_own())
         document, arrays = unpack(content)
-        if not all(part in document and isinstance(document[part], kind) for part, kind in _PARTS.items()):
+        if not all(
+            part in document and isinstance(document[part], kind) for part, kind in _PARTS.items()
+        ):
             raise Damaged("is damaged (parts of it are not there)")
         if document["format"] != _FORMAT:
             raise CannotLoad("was written by another version of kdgraph")
@@ -187,14 +225,27 @@ def read(content: bytes, name: object, shared: Mapping[str, Any] | None = None, 
 def _not_own() -> str:
     key = current_key()
     where = f"which cannot be kept in {key.path}: {key.problem}" if key.problem else key.path
-    return f"was not made with your key ({where}), and a model can run code of its maker's choosing when it is read"
+    return (
+        f"was not made with your key ({where}), and a model can run code of its maker's choosing"
+        " when it is read"
+    )
 
 
 def _warn_of_versions(name: object, written: Mapping[str, Any]) -> None:
-    now = {library: sys.modules[module].__version__ for library, module in _LIBRARIES.items() if module in sys.modules}
-    other = [f"{library} {written[library]} (now {now[library]})" for library in now if written.get(library, now[library]) != now[library]]
+    now = {
+        library: sys.modules[module].__version__
+        for library, module in _LIBRARIES.items()
+        if module in sys.modules
+    }
+    other = [
+        f"{library} {written[library]} (now {now[library]})"
+        for library in now
+        if written.get(library, now[library]) != now[library]
+    ]
     if other:
-        warnings.warn(f"{name} was written with {', '.join(other)}: its numbers may differ", stacklevel=3)
+        warnings.warn(
+            f"{name} was written with {', '.join(other)}: its numbers may differ", stacklevel=3
+        )
 
 
 class _Beside(Mapping[str, Any]):

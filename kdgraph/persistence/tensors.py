@@ -20,24 +20,43 @@ _HOOK, _NO_HOOKS = "hook", ("_is_full_backward_hook",)
 
 
 def _apart(tensor: Tensor) -> tuple[Any, ...]:
-    """Type, shape, strides, whether it learns, and its memory: how a convolution's weights lie decides its last bits."""
+    """Type, shape, strides, whether it learns, and its memory: how a convolution's weights lie
+    decides its last bits.
+    """
     own = tensor.detach().cpu()
-    if own.layout is not torch.strided or own.is_quantized or type(own) not in (Tensor, nn.Parameter):
+    if (
+        own.layout is not torch.strided
+        or own.is_quantized
+        or type(own) not in (Tensor, nn.Parameter)
+    ):
         raise TypeError(f"a tensor of type {type(tensor).__name__} and layout {own.layout}")
     if not _is_dense(own):
         own = own.contiguous()
     memory = own.as_strided((own.numel(),), (1,))
     memory = memory.view(_WITHOUT_NUMPY.get(own.dtype, own.dtype))
-    return str(own.dtype).removeprefix("torch."), list(own.shape), list(own.stride()), tensor.requires_grad, memory.numpy()
+    return (
+        str(own.dtype).removeprefix("torch."),
+        list(own.shape),
+        list(own.stride()),
+        tensor.requires_grad,
+        memory.numpy(),
+    )
 
 
 @plain_torch()
-def _tensor(dtype: str, shape: list[int], strides: list[int], learns: bool, memory: np.ndarray) -> Tensor:
+def _tensor(
+    dtype: str, shape: list[int], strides: list[int], learns: bool, memory: np.ndarray
+) -> Tensor:
     kind = getattr(torch, dtype)
     if not isinstance(kind, torch.dtype):
         raise TypeError(f"torch has no type {dtype}")
-    flat = torch.from_numpy(memory).clone().view(kind)  # a copy, in memory that is aligned as torch has it
-    if flat.numel() < 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) and 0 not in shape:
+    flat = (
+        torch.from_numpy(memory).clone().view(kind)
+    )  # a copy, in memory that is aligned as torch has it
+    if (
+        flat.numel() < 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        and 0 not in shape
+    ):
         raise ValueError(f"a tensor of shape {shape} is larger than its memory")
     return flat.as_strided(shape, strides).requires_grad_(bool(learns))
 
@@ -76,7 +95,11 @@ def _function(name: str) -> Any:
 
 EXACT = {
     Tensor: Kind("tensor", _apart, _tensor),
-    nn.Parameter: Kind("parameter", _apart, lambda *parts: nn.Parameter(_tensor(*parts).detach(), requires_grad=bool(parts[3]))),
+    nn.Parameter: Kind(
+        "parameter",
+        _apart,
+        lambda *parts: nn.Parameter(_tensor(*parts).detach(), requires_grad=bool(parts[3])),
+    ),
     torch.dtype: Kind("torch_dtype", lambda dtype: (str(dtype).removeprefix("torch."),), _dtype),
     torch.device: Kind("torch_device", lambda device: (device.type,), torch.device),
     BuiltinFunctionType: Kind("torch_function", _function_apart, _function),

@@ -6,4 +6,12 @@ from kdgraph.recalibration.density_pit import DensityPit
 from kdgraph.recalibration.global_pit import GlobalPit, IsotonicPit
 from kdgraph.recalibration.local_pit import LocalPit
 
-__all__ = ["ConformalPit", "DensityPit", "GlobalPit", "IsotonicPit", "LocalPit", "LocalisedConformalPit", "PostHocRegressor"]
+__all__ = [
+    "ConformalPit",
+    "DensityPit",
+    "GlobalPit",
+    "IsotonicPit",
+    "LocalPit",
+    "LocalisedConformalPit",
+    "PostHocRegressor",
+]

@@ -20,10 +20,15 @@ def listing(ids: Mapping[str, int], sizes: Mapping[int, int], folder: Path) -> s
     folder : where they are.
     """
     rows = [("", "OpenML", "on this machine")]
-    rows += [(name, str(id), megabytes(sizes[id]) if id in sizes else "–") for name, id in ids.items()]
+    rows += [
+        (name, str(id), megabytes(sizes[id]) if id in sizes else "–") for name, id in ids.items()
+    ]
     wanted = set(ids.values())
     here = wanted & sizes.keys()
-    total = f"{len(here)} of {len(wanted)} data sets are in {folder} ({megabytes(sum(sizes[id] for id in here))})"
+    total = (
+        f"{len(here)} of {len(wanted)} data sets are in {folder}"
+        f" ({megabytes(sum(sizes[id] for id in here))})"
+    )
     way_out = "" if here == wanted else "; 'kdg data get NAME' fetches one or a group"
     return "\n".join([*_aligned(rows, "<>>"), total + way_out])
 
@@ -32,13 +37,22 @@ def checks(found: Sequence[Checked], folder: Path) -> str:
     """One line for each data set that was checked, and one in the end."""
     rows = [("", "", "rows", "columns", "size", "")]
     rows += [
-        (str(each.id), each.name, f"{each.rows:,}", f"{each.columns:,}", megabytes(each.size), "damaged" if each.problem else "ok")
+        (
+            str(each.id),
+            each.name,
+            f"{each.rows:,}",
+            f"{each.columns:,}",
+            megabytes(each.size),
+            "damaged" if each.problem else "ok",
+        )
         for each in found
     ]
     bad = sum(each.problem is not None for each in found)
     total = megabytes(sum(each.size for each in found))
     state = "all of them whole" if not bad else f"{bad} of them damaged"
-    return "\n".join([*_aligned(rows, "><>>><"), f"{len(found)} data sets in {folder} ({total}), {state}"])
+    return "\n".join(
+        [*_aligned(rows, "><>>><"), f"{len(found)} data sets in {folder} ({total}), {state}"]
+    )
 
 
 def megabytes(size: int) -> str:
@@ -52,4 +66,9 @@ def megabytes(size: int) -> str:
 
 def _aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]

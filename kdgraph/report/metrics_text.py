@@ -15,7 +15,9 @@ Values = Mapping[str, Entry]
 
 
 def by_measure(record: Record) -> Mapping[Measure, Values]:
-    """Everything that was measured, in the order of the config, of the parent and of the calibrated model."""
+    """Everything that was measured, in the order of the config, of the parent and of the calibrated
+    model.
+    """
     found: dict[Measure, dict[str, Entry]] = {}
     for measure, entry in measured(record):
         found.setdefault(measure, {})[entry["of"]] = entry
@@ -23,18 +25,33 @@ def by_measure(record: Record) -> Mapping[Measure, Values]:
 
 
 def texts_of(values: Values, unit: str | None, *, marked: bool) -> dict[str, str]:
-    """Write the numbers of both models; where one of them is marked, with as many digits as it takes to see why."""
+    """Write the numbers of both models; where one of them is marked, with as many digits as it
+    takes to see why.
+    """
     numbers = {of: entry["value"] for of, entry in values.items()}
-    return numbers_apart(numbers, unit) if marked else {of: number(value, unit) for of, value in numbers.items()}
+    return (
+        numbers_apart(numbers, unit)
+        if marked
+        else {of: number(value, unit) for of, value in numbers.items()}
+    )
 
 
-def distance_from_ideal(measure: Measure, value: float | None, prior: Sequence[float] | None) -> float | None:
+def distance_from_ideal(
+    measure: Measure, value: float | None, prior: Sequence[float] | None
+) -> float | None:
     """How far a value is from the best there could be, or None where neither direction is better.
 
     Parameters
     ----------
-    prior : class shares of the training rows: far from them the best mean confidence is the largest. None where there are no classes.
+    prior : class shares of the training rows: far from them the best mean confidence is the
+        largest. None where there are no classes.
     """
     if value is None or measure.ideal == "none" or (measure.ideal == "prior" and not prior):
         return None
-    return abs(value - max(prior or ())) if measure.ideal == "prior" else value if measure.ideal == "lower" else -value
+    return (
+        abs(value - max(prior or ()))
+        if measure.ideal == "prior"
+        else value
+        if measure.ideal == "lower"
+        else -value
+    )

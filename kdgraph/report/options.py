@@ -13,15 +13,23 @@ def listing(folders: Sequence[Path], group: str | None = None) -> str:
     """Options of one group, or of all, each with its one line."""
     groups = _groups(folders)
     if group is not None and group not in groups:
-        raise ConfigError(f"no group named '{group}'" + did_you_mean(group, groups, f"; known: {', '.join(groups)}"))
+        raise ConfigError(
+            f"no group named '{group}'"
+            + did_you_mean(group, groups, f"; known: {', '.join(groups)}")
+        )
     shown = groups if group is None else {group: groups[group]}
     width = max((len(name) for options in shown.values() for name in options), default=0)
-    blocks = [[name, *(f"  {option:<{width}}  {line}".rstrip() for option, line in options.items())] for name, options in shown.items()]
+    blocks = [
+        [name, *(f"  {option:<{width}}  {line}".rstrip() for option, line in options.items())]
+        for name, options in shown.items()
+    ]
     return "\n".join("\n".join(block) for block in blocks)
 
 
 def _groups(folders: Sequence[Path]) -> dict[str, dict[str, str]]:
-    """Group → option → its line; of two files of the same name the first folder's counts, as in Hydra."""
+    """Group → option → its line; of two files of the same name the first folder's counts, as in
+    Hydra.
+    """
     groups: dict[str, dict[str, str]] = {}
     for folder in folders:
         for path in option_files(folder):

@@ -1,4 +1,6 @@
-"""What ``kdg plan`` prints: by method, how many runs are done, failed and to do, and how long the rest may take."""
+"""What ``kdg plan`` prints: by method, how many runs are done, failed and to do, and how long the
+rest may take.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class Planned:
 
 
 def plan_table(runs: Sequence[Planned], times: Times, at_once: int) -> str:
-    """A row for each method and one line below; what failed before is tried again, so it counts as to do in the estimate.
+    """A row for each method and one line below; what failed before is tried again, so it counts as
+    to do in the estimate.
 
     Parameters
     ----------
@@ -32,10 +35,18 @@ def plan_table(runs: Sequence[Planned], times: Times, at_once: int) -> str:
     """
     methods = list(dict.fromkeys(run.method for run in runs))
     rows = [["", "runs", *STATES, "about"]]
-    rows += [[method, *_row([run for run in runs if run.method == method], times)] for method in methods]
+    rows += [
+        [method, *_row([run for run in runs if run.method == method], times)] for method in methods
+    ]
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]) for row in rows
+        "  ".join(
+            [
+                row[0].ljust(widths[0]),
+                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+            ]
+        )
+        for row in rows
     ]
     return "\n".join([*(line.rstrip() for line in lines), "", _summary(runs, times, at_once)])
 
@@ -43,14 +54,25 @@ def plan_table(runs: Sequence[Planned], times: Times, at_once: int) -> str:
 def _row(runs: Sequence[Planned], times: Times) -> list[str]:
     counts = [sum(run.state == state for run in runs) for state in STATES]
     seconds, unknown = _seconds(runs, times)
-    about = "" if not _left(runs) else "unknown" if unknown == len(_left(runs)) else _duration(seconds) + (" +" if unknown else "")
+    about = (
+        ""
+        if not _left(runs)
+        else (
+            "unknown"
+            if unknown == len(_left(runs))
+            else _duration(seconds) + (" +" if unknown else "")
+        )
+    )
     return [f"{len(runs):,}", *(f"{count:,}" if count else "·" for count in counts), about]
 
 
 def _summary(runs: Sequence[Planned], times: Times, at_once: int) -> str:
     datasets = len({run.dataset for run in runs})
     done, left = sum(run.state == "done" for run in runs), len(_left(runs))
-    what = f"{counted(len(runs), 'run')} of {counted(datasets, 'data set')}: {done:,} done, {left:,} to do"
+    what = (
+        f"{counted(len(runs), 'run')} of {counted(datasets, 'data set')}: {done:,} done, {left:,}"
+        " to do"
+    )
     if not left:
         return what
     seconds, unknown = _seconds(runs, times)
@@ -58,7 +80,10 @@ def _summary(runs: Sequence[Planned], times: Times, at_once: int) -> str:
         return f"{what}; how long they take is not known, since none like them has been run"
     beside = f", {min(at_once, left)} at a time" if at_once > 1 else ""
     missing = f", and {unknown:,} more of which nothing is known" if unknown else ""
-    return f"{what}; about {_duration(seconds / min(at_once, left))}{beside}, going by {counted(times.n_runs, 'finished run')}{missing}"
+    return (
+        f"{what}; about {_duration(seconds / min(at_once, left))}{beside}, going by"
+        f" {counted(times.n_runs, 'finished run')}{missing}"
+    )
 
 
 def _left(runs: Sequence[Planned]) -> list[Planned]:

@@ -16,7 +16,9 @@ from kdgraph.runner.watch import Watch
 
 
 def preview(config: RunConfig, absent: Absent | None = None) -> str:
-    """Lines of YAML comment: where the run is, whether it is done, and which of its stages are in the store; or which data are not here."""
+    """Lines of YAML comment: where the run is, whether it is done, and which of its stages are in
+    the store; or which data are not here.
+    """
     folder = RunDir(config.run_dir)
     if RunDir(config.run_dir).is_running:
         state = "running at the moment"
@@ -26,15 +28,25 @@ def preview(config: RunConfig, absent: Absent | None = None) -> str:
         state = f"failed last time ({failure})"
     else:
         state = "not done"
-    rest = f"not at hand: {absent.error}" if absent else f"in the store: {', '.join(_stored(config)) or 'no stage'}"
+    rest = (
+        f"not at hand: {absent.error}"
+        if absent
+        else f"in the store: {', '.join(_stored(config)) or 'no stage'}"
+    )
     return f"# {config.run_dir}   {state}\n# {rest}"
 
 
 def summary(jobs: Sequence[Job], absent: Mapping[str, Absent]) -> str:
-    """A line on a sweep: how many runs it is, and how many data sets a run would have to fetch first."""
+    """A line on a sweep: how many runs it is, and how many data sets a run would have to fetch
+    first.
+    """
     missing = len({each.name for each in absent.values()})
     names = {str(job.config.dataset["name"]) for job in jobs}
-    lacking = f"; {missing} of {len(names)} data sets are not at hand, and a run fetches what it can" if missing else ""
+    lacking = (
+        f"; {missing} of {len(names)} data sets are not at hand, and a run fetches what it can"
+        if missing
+        else ""
+    )
     return f"# {len(jobs)} runs{lacking}"
 
 
@@ -46,4 +58,8 @@ def _stored(config: RunConfig) -> list[str]:
         warnings.simplefilter("ignore")  # a run tells them
         splits = split(config.dataset, config.seed)
     keys = stage_keys(config, splits)
-    return [stage for stage in ("fit", "calibrate", "evaluate") if store.path(stage, keys[stage]).exists()]
+    return [
+        stage
+        for stage in ("fit", "calibrate", "evaluate")
+        if store.path(stage, keys[stage]).exists()
+    ]

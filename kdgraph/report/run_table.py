@@ -35,13 +35,24 @@ def run_table(record: Record, run_dir: str, *, before: bool = False) -> str:
     """
     refuse_incomplete(record, run_dir)
     return "\n".join(
-        [_title(record), _stages(record, before), *_notes(record), *_metrics(record), *_warnings(record), _files(record, run_dir)]
+        [
+            _title(record),
+            _stages(record, before),
+            *_notes(record),
+            *_metrics(record),
+            *_warnings(record),
+            _files(record, run_dir),
+        ]
     )
 
 
 def _title(record: Record) -> str:
     data = record["dataset"]
-    rows = " · ".join(f"{data['n_' + role]:,} {role}" for role in ("train", "calibration", "test") if data["n_" + role])
+    rows = " · ".join(
+        f"{data['n_' + role]:,} {role}"
+        for role in ("train", "calibration", "test")
+        if data["n_" + role]
+    )
     return f"{data['name']} ({rows}) → {chain(record)}        seed {record['seed']}"
 
 
@@ -54,11 +65,17 @@ def _stages(record: Record, before: bool) -> str:
 
 
 def _notes(record: Record) -> list[str]:
-    """What a reader of the numbers must know of the rows that they are of, and of rows that come from elsewhere."""
+    """What a reader of the numbers must know of the rows that they are of, and of rows that come
+    from elsewhere.
+    """
     told = {record["dataset"]["name"]: record["dataset"].get("source") or {}}
     told |= {_called(found): found["source"] for found in record["ood_sets"]}
     notes = [f"  {AS_IN_PAPER}"] if is_as_in_paper(record) else []
-    notes += [f"  calibration rows are {IN_SAMPLE}"] if any(measure.in_sample for measure, _ in measured(record)) else []
+    notes += (
+        [f"  calibration rows are {IN_SAMPLE}"]
+        if any(measure.in_sample for measure, _ in measured(record))
+        else []
+    )
     for name, source in told.items():
         words = [*([source["rows"]] if "rows" in source else []), *source.get("repaired", [])]
         words += [f"a subset: {source['subset']}"] if "subset" in source else []
@@ -68,22 +85,39 @@ def _notes(record: Record) -> list[str]:
 
 def _called(found: Mapping[str, Any]) -> str:
     """A set of several by its key, and what it is a set of."""
-    return f"{found['name']} ({found['source']['set']})" if "set" in found["source"] else found["name"]
+    return (
+        f"{found['name']} ({found['source']['set']})" if "set" in found["source"] else found["name"]
+    )
 
 
 def _metrics(record: Record) -> list[str]:
-    """A line for each measure, or for each of several sets out of distribution; where nothing comes after the parent, one column."""
+    """A line for each measure, or for each of several sets out of distribution; where nothing comes
+    after the parent, one column.
+    """
     found = by_measure(record)
     outside = far([*found], MOST_SETS, detects=record["detector"] != "none")
     apart = has_far_table(outside)
     shown = [*(measure for measure in found if measure.on != "ood"), *([] if apart else outside)]
-    names = {"parent": str(record["parent"])} | ({"calibrated": " + ".join(after(record))} if after(record) else {})
+    names = {"parent": str(record["parent"])} | (
+        {"calibrated": " + ".join(after(record))} if after(record) else {}
+    )
     labels = tell_apart(shown)
     first = max(map(len, labels.values()), default=0) + 2
-    best = {measure: _better(measure, found[measure], record) if len(names) > 1 else None for measure in shown}
-    texts = {measure: texts_of(found[measure], measure.about.unit, marked=best[measure] is not None) for measure in shown}
-    numbers = {of: [texts[measure][of] for measure in shown if of in texts[measure]] for of in names}
-    widths = {of: max(map(len, [name, "0.000", *numbers[of]])) + (2 if of == "parent" else 3) for of, name in names.items()}
+    best = {
+        measure: _better(measure, found[measure], record) if len(names) > 1 else None
+        for measure in shown
+    }
+    texts = {
+        measure: texts_of(found[measure], measure.about.unit, marked=best[measure] is not None)
+        for measure in shown
+    }
+    numbers = {
+        of: [texts[measure][of] for measure in shown if of in texts[measure]] for of in names
+    }
+    widths = {
+        of: max(map(len, [name, "0.000", *numbers[of]])) + (2 if of == "parent" else 3)
+        for of, name in names.items()
+    }
     lines = [f"{'':{first}}" + "".join(f"{name:>{widths[of]}}" for of, name in names.items())]
     for measure in shown:
         text = "".join(_cells(texts[measure], best[measure], widths))
@@ -101,7 +135,10 @@ def _cells(texts: Mapping[str, str], best: str | None, widths: Mapping[str, int]
 
 def _better(measure: Measure, values: Values, record: Record) -> str | None:
     """Whose number is the better one of two that more than floating-point noise tells apart."""
-    distance = {of: distance_from_ideal(measure, entry["value"], record["dataset"]["prior"]) for of, entry in values.items()}
+    distance = {
+        of: distance_from_ideal(measure, entry["value"], record["dataset"]["prior"])
+        for of, entry in values.items()
+    }
     known = {of: value for of, value in distance.items() if value is not None}
     if len(known) < 2 or is_tie(known["parent"], known["calibrated"], measure.about.unit):
         return None
@@ -114,10 +151,20 @@ def _note(measure: Measure, record: Record) -> str:
 
 
 def _warnings(record: Record) -> list[str]:
-    return [f"  warning ({warning['stage']}): {printable(warning['message'])}" for warning in record["warnings"]]
+    return [
+        f"  warning ({warning['stage']}): {printable(warning['message'])}"
+        for warning in record["warnings"]
+    ]
 
 
 def _files(record: Record, run_dir: str) -> str:
     figures = {name.rpartition(".")[0] for name in record["files"]["figures"]}
     counts = [(len(figures), "figure"), (len(record["files"]["tables"]), "table")]
-    return "   ".join([run_dir, *(counted(count, what) for count, what in counts if count), "result.json", record["files"]["predictions"]])
+    return "   ".join(
+        [
+            run_dir,
+            *(counted(count, what) for count, what in counts if count),
+            "result.json",
+            record["files"]["predictions"],
+        ]
+    )

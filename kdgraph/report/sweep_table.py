@@ -1,4 +1,6 @@
-"""The table at the end of a sweep: mean ± standard deviation over seeds, by data set and method, each parent once; and its warnings."""
+"""The table at the end of a sweep: mean ± standard deviation over seeds, by data set and method,
+each parent once; and its warnings.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class Done:
 
 
 def sweep_table(runs: Sequence[Done]) -> str:
-    """One block for each data set (and each swept setting of it), one row for each parent and each method.
+    """One block for each data set (and each swept setting of it), one row for each parent and each
+    method.
 
     Raises
     ------
@@ -45,11 +48,18 @@ def sweep_table(runs: Sequence[Done]) -> str:
     """
     for run in runs:
         refuse_incomplete(run.record, str(run.record.get("run_id", "the run's directory")))
-    names = [" ".join([str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")]) for run in runs]
+    names = [
+        " ".join([str(run.record["dataset"]["name"]), *_settings(run, "dataset", "ood", "metrics")])
+        for run in runs
+    ]
     blocks: dict[str, list[Done]] = {}
     for name, run in zip(_apart(names, runs, lambda run: ("dataset",)), runs, strict=True):
         blocks.setdefault(name, []).append(run)
-    return "\n\n".join("\n".join(_block(*of)) for name, found in blocks.items() for of in _by_ood(name, found).items())
+    return "\n\n".join(
+        "\n".join(_block(*of))
+        for name, found in blocks.items()
+        for of in _by_ood(name, found).items()
+    )
 
 
 def sweep_warnings(runs: Sequence[Done]) -> str:
@@ -60,14 +70,23 @@ def sweep_warnings(runs: Sequence[Done]) -> str:
     said: dict[str, dict[str, None]] = {}
     for run in runs:
         for warning in run.record["warnings"]:
-            said.setdefault(warning["message"], {})[f"{run.record['dataset']['name']} seed {run.record['seed']}"] = None
-    lines = [f"warning, {some(list(where), at_most=3)}: {printable(message)}" for message, where in said.items()]
+            said.setdefault(warning["message"], {})[
+                f"{run.record['dataset']['name']} seed {run.record['seed']}"
+            ] = None
+    lines = [
+        f"warning, {some(list(where), at_most=3)}: {printable(message)}"
+        for message, where in said.items()
+    ]
     rest = len(lines) - MOST_WARNINGS
-    return "\n".join(lines[:MOST_WARNINGS] + ([f"{rest} more warnings are in the records"] if rest > 0 else []))
+    return "\n".join(
+        lines[:MOST_WARNINGS] + ([f"{rest} more warnings are in the records"] if rest > 0 else [])
+    )
 
 
 def _by_ood(name: str, runs: list[Done]) -> dict[str, list[Done]]:
-    """Blocks of their own for choices of what is out of distribution that have sets of one name; else these are columns of one block."""
+    """Blocks of their own for choices of what is out of distribution that have sets of one name;
+    else these are columns of one block.
+    """
     seen: dict[Measure, set[str | None]] = {}
     for run in runs:
         for measure in by_measure(run.record):
@@ -75,41 +94,75 @@ def _by_ood(name: str, runs: list[Done]) -> dict[str, list[Done]]:
                 seen.setdefault(measure, set()).add(run.swept.get("ood"))
     blocks: dict[str, list[Done]] = {}
     for run in runs:
-        of = " ".join([name, *_choices(run, ("ood",))]) if any(len(choices) > 1 for choices in seen.values()) else name
+        of = (
+            " ".join([name, *_choices(run, ("ood",))])
+            if any(len(choices) > 1 for choices in seen.values())
+            else name
+        )
         blocks.setdefault(of, []).append(run)
     return blocks
 
 
 def _block(name: str, runs: Sequence[Done]) -> list[str]:
     rows = _rows(runs)
-    columns = tell_apart(_columns(rows.values(), detects=any(run.record["detector"] != "none" for run in runs)))
-    cells = {row: [_cell(values.get(measure, {}).values(), measure.about.unit) for measure in columns] for row, values in rows.items()}
+    columns = tell_apart(
+        _columns(rows.values(), detects=any(run.record["detector"] != "none" for run in runs))
+    )
+    cells = {
+        row: [_cell(values.get(measure, {}).values(), measure.about.unit) for measure in columns]
+        for row, values in rows.items()
+    }
     first = max(map(len, rows)) + 3
-    widths = [max([len(label), *(len(line[k]) for line in cells.values())]) + 3 for k, label in enumerate(columns.values())]
+    widths = [
+        max([len(label), *(len(line[k]) for line in cells.values())]) + 3
+        for k, label in enumerate(columns.values())
+    ]
     lines = [" · ".join([name, _seeds(runs), "mean ± standard deviation", *_prior(runs)])]
-    lines.append(" " * first + "".join(f"{label:>{width}}" for label, width in zip(columns.values(), widths, strict=True)))
+    lines.append(
+        " " * first
+        + "".join(
+            f"{label:>{width}}" for label, width in zip(columns.values(), widths, strict=True)
+        )
+    )
     for row, line in cells.items():
-        lines.append(f"  {row:<{first - 2}}" + "".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)))
-    return lines + ([f"  {METHOD_ENDS['paper']}: {AS_IN_PAPER}"] if any(is_as_in_paper(run.record) for run in runs) else [])
+        lines.append(
+            f"  {row:<{first - 2}}"
+            + "".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
+        )
+    return lines + (
+        [f"  {METHOD_ENDS['paper']}: {AS_IN_PAPER}"]
+        if any(is_as_in_paper(run.record) for run in runs)
+        else []
+    )
 
 
 def _columns(rows: Iterable[Mapping[Measure, Any]], *, detects: bool) -> list[Measure]:
-    """What is read first, and where that is little whatever else was measured; everything is in the records."""
+    """What is read first, and where that is little whatever else was measured; everything is in the
+    records.
+    """
     there = list(dict.fromkeys(measure for values in rows for measure in values))
     near = [measure for measure in there if measure.is_near]
     outside = far(there, MOST_SETS, detects=detects)[:MOST_FAR]
     first = [measure for measure in near if measure.metric in NEAR]
-    rest = [measure for measure in near if measure not in first][: max(0, AT_LEAST - len(first) - len(outside))]
+    rest = [measure for measure in near if measure not in first][
+        : max(0, AT_LEAST - len(first) - len(outside))
+    ]
     return [*(measure for measure in near if measure in first or measure in rest), *outside]
 
 
 def _rows(runs: Sequence[Done]) -> dict[str, dict[Measure, dict[int, float]]]:
-    """Row → column → seed → value. A parent is the same in every method that shares it, so its seeds fall together."""
+    """Row → column → seed → value. A parent is the same in every method that shares it, so its
+    seeds fall together.
+    """
     parents = _apart([_parent(run) for run in runs], runs, lambda run: OF_PARENT)
     methods = _apart([_method(run) for run in runs], runs, _of_method)
-    rows: dict[str, dict[Measure, dict[int, float]]] = {f"{parent} (parent)": {} for parent in parents}
+    rows: dict[str, dict[Measure, dict[int, float]]] = {
+        f"{parent} (parent)": {} for parent in parents
+    }
     for run, parent, method in zip(runs, parents, methods, strict=True):
-        names = {"parent": f"{parent} (parent)"} | ({"calibrated": method} if after(run.record) else {})  # else it is the parent
+        names = {"parent": f"{parent} (parent)"} | (
+            {"calibrated": method} if after(run.record) else {}
+        )  # else it is the parent
         for measure, values in by_measure(run.record).items():
             for of, row in names.items():
                 if of in values and (value := values[of]["value"]) is not None:
@@ -122,7 +175,9 @@ def _parent(run: Done) -> str:
 
 
 def _method(run: Done) -> str:
-    """Its label; with swept settings the chosen method's name whatever the values, for one of them may be the preset's own."""
+    """Its label; with swept settings the chosen method's name whatever the values, for one of them
+    may be the preset's own.
+    """
     settings = _settings(run, "preprocess", *PARTS)
     if not settings:
         return str(run.record["method"])
@@ -131,18 +186,26 @@ def _method(run: Done) -> str:
 
 
 def _of_method(run: Done) -> Sequence[str]:
-    """Groups whose choice decides what a method is; as in its paper, it may be fitted by what is out of distribution too."""
+    """Groups whose choice decides what a method is; as in its paper, it may be fitted by what is
+    out of distribution too.
+    """
     return ("method", *OF_PARENT, *PARTS, *(("ood",) if is_as_in_paper(run.record) else ()))
 
 
-def _apart(names: Sequence[str], runs: Sequence[Done], groups: Callable[[Done], Sequence[str]]) -> list[str]:
-    """The names, and behind those that runs with other choices of these groups have too the choices: a name need not tell all of them."""
+def _apart(
+    names: Sequence[str], runs: Sequence[Done], groups: Callable[[Done], Sequence[str]]
+) -> list[str]:
+    """The names, and behind those that runs with other choices of these groups have too the
+    choices: a name need not tell all of them.
+    """
     chosen: dict[str, dict[str, set[str]]] = {}
     for name, run in zip(names, runs, strict=True):
         for group in groups(run):
             chosen.setdefault(name, {}).setdefault(group, set()).add(run.swept.get(group, ""))
     return [
-        " ".join([name, *_choices(run, [group for group in groups(run) if len(chosen[name][group]) > 1])])
+        " ".join(
+            [name, *_choices(run, [group for group in groups(run) if len(chosen[name][group]) > 1])]
+        )
         for name, run in zip(names, runs, strict=True)
     ]
 
@@ -152,21 +215,31 @@ def _choices(run: Done, groups: Collection[str]) -> list[str]:
 
 
 def _prior(runs: Sequence[Done]) -> list[str]:
-    """The largest class prior, which the means far from the data should be at; nothing where there are no classes."""
+    """The largest class prior, which the means far from the data should be at; nothing where there
+    are no classes.
+    """
     known = [max(run.record["dataset"]["prior"]) for run in runs if run.record["dataset"]["prior"]]
     return [f"prior {mean(known):.3f}"] if known else []
 
 
 def _settings(run: Done, *groups: str) -> list[str]:
-    """Swept values of keys inside these groups; the groups' own options are told by names, or by :func:`_apart`."""
-    return [f"{key}={value}" for key, value in run.swept.items() if key.lstrip("+").partition(".")[0] in groups and "." in key]
+    """Swept values of keys inside these groups; the groups' own options are told by names, or by
+    :func:`_apart`.
+    """
+    return [
+        f"{key}={value}"
+        for key, value in run.swept.items()
+        if key.lstrip("+").partition(".")[0] in groups and "." in key
+    ]
 
 
 def _cell(values: Iterable[float], unit: str | None = None) -> str:
     found = list(values)
     if not found:
         return MISSING
-    return mean_number(mean(found), stdev(found), unit) if len(found) > 1 else number(found[0], unit)
+    return (
+        mean_number(mean(found), stdev(found), unit) if len(found) > 1 else number(found[0], unit)
+    )
 
 
 def _seeds(runs: Sequence[Done]) -> str:

@@ -1,4 +1,6 @@
-"""A terminal: what a run is doing right now on stderr, tables in colour on stdout; both plain when nobody looks."""
+"""A terminal: what a run is doing right now on stderr, tables in colour on stdout; both plain when
+nobody looks.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,17 @@ class Spinner(Watch):
         filled = round(_BAR * done.epoch / done.of)
         bar = f"{'━' * filled}{'╌' * (_BAR - filled)}"
         left = f"  at most {timedelta(seconds=round(done.seconds_left))} left"
-        held_out = "" if done.validation_loss is None else f" · validation {significant(done.validation_loss)}"
-        self._say(f"{self.title}  {done.stage} {bar} {done.epoch}/{done.of}", left, f"  loss {significant(done.loss)}", held_out)
+        held_out = (
+            ""
+            if done.validation_loss is None
+            else f" · validation {significant(done.validation_loss)}"
+        )
+        self._say(
+            f"{self.title}  {done.stage} {bar} {done.epoch}/{done.of}",
+            left,
+            f"  loss {significant(done.loss)}",
+            held_out,
+        )
 
     def tally(self, tally: Tally) -> None:
         """Show how far the sweep is."""
@@ -55,7 +66,9 @@ class Spinner(Watch):
         self.status.console.print(f"kdg: {line}", markup=False, highlight=False, soft_wrap=True)
 
     def _say(self, first: str, *more: str) -> None:
-        """Show one line: of ``more``, the last ones are left out that the terminal is too narrow for."""
+        """Show one line: of ``more``, the last ones are left out that the terminal is too narrow
+        for.
+        """
         from rich.text import Text
 
         width = self.status.console.width - _FRAME

@@ -26,21 +26,32 @@ class Times:
 
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]]) -> Times:
-        """Of what a run did itself: a stage that it found in the store cost it nothing, and will cost the next one nothing."""
-        seen = [(str(record["dataset"]["name"]), str(record["method"]), _own_seconds(record)) for record in records]
+        """Of what a run did itself: a stage that it found in the store cost it nothing, and will
+        cost the next one nothing.
+        """
+        seen = [
+            (str(record["dataset"]["name"]), str(record["method"]), _own_seconds(record))
+            for record in records
+        ]
         both = _means(((dataset, method), seconds) for dataset, method, seconds in seen)
         by_method = _means((method, seconds) for _, method, seconds in seen)
-        return cls(both, by_method, _means((dataset, seconds) for dataset, _, seconds in seen), len(seen))
+        return cls(
+            both, by_method, _means((dataset, seconds) for dataset, _, seconds in seen), len(seen)
+        )
 
     def expected(self, dataset: str, method: str) -> float | None:
-        """Seconds of a run: of its like, else of its method on other data, else of others on its data; None if nothing is known."""
+        """Seconds of a run: of its like, else of its method on other data, else of others on its
+        data; None if nothing is known.
+        """
         if (dataset, method) in self.by_both:
             return self.by_both[dataset, method]
         return self.by_method.get(method, self.by_dataset.get(dataset))
 
 
 def _own_seconds(record: Mapping[str, Any]) -> float:
-    return sum(seconds for stage, seconds in record["seconds"].items() if stage not in record["from_store"])
+    return sum(
+        seconds for stage, seconds in record["seconds"].items() if stage not in record["from_store"]
+    )
 
 
 def _means(pairs: Iterable[tuple[Any, float]]) -> dict[Any, float]:

@@ -1,9 +1,11 @@
-"""Words that choose runs: ``dataset=spiral,circle``, ``method!=refit``, ``dataset.n_train=1000``, ``dataset=mfeat_*``.
+"""Words that choose runs: ``dataset=spiral,circle``, ``method!=refit``, ``dataset.n_train=1000``,
+``dataset=mfeat_*``.
 
-A key is one of ``dataset method parent calibrator gate detector recalibrator ood preprocess`` (names), ``seed``, or a dotted key of the
-config, such as ``protocol``. Several values are alternatives, several filters must all hold. A value is compared as text in which ``*``
-and ``?`` stand for anything, and as a number if both are numbers; true, false and null are written so. A run that has no such key fails
-``=`` and passes ``!=``.
+A key is one of ``dataset method parent calibrator gate detector recalibrator ood preprocess``
+(names), ``seed``, or a dotted key of the config, such as ``protocol``. Several values are
+alternatives, several filters must all hold. A value is compared as text in which ``*`` and ``?``
+stand for anything, and as a number if both are numbers; true, false and null are written so. A run
+that has no such key fails ``=`` and passes ``!=``.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class Filter:
     def passes(self, record: Mapping[str, Any]) -> bool:
         """Whether a run has what is asked for."""
         value = value_of(record, self.key)
-        return (value is not ABSENT and any(_is(value, text) for text in self.values)) == self.wanted
+        return (
+            value is not ABSENT and any(_is(value, text) for text in self.values)
+        ) == self.wanted
 
 
 def parse(word: str) -> Filter:
@@ -88,9 +92,16 @@ def refuse_unknown(filters: Iterable[Filter], records: Sequence[Mapping[str, Any
         One line with the nearest that there is.
     """
     for each in filters:
-        there = {as_text(value) for record in records if (value := value_of(record, each.key)) is not ABSENT}
+        there = {
+            as_text(value)
+            for record in records
+            if (value := value_of(record, each.key)) is not ABSENT
+        }
         if not there:
-            raise unknown_key(each.key, {*NAMES, *(key for record in records for key, _ in flat(record["config"]))})
+            raise unknown_key(
+                each.key,
+                {*NAMES, *(key for record in records for key, _ in flat(record["config"]))},
+            )
         for text in each.values if each.wanted else ():
             if not any(_is(value, text) for value in there):
                 known = sorted(there)
@@ -118,7 +129,9 @@ def _is(value: Any, wanted: str) -> bool:
     if text == wanted.replace(" ", "") or fnmatchcase(text, wanted):
         return True
     try:
-        return Decimal(text) == Decimal(wanted)  # not as floats, of which one stands for many whole numbers from 2^53 on
+        return Decimal(text) == Decimal(
+            wanted
+        )  # not as floats, of which one stands for many whole numbers from 2^53 on
     except ArithmeticError:
         return False
 

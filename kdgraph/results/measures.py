@@ -1,4 +1,6 @@
-"""What a number in a record measures: which metric, on which rows, with which options. Equal measures may be compared and averaged."""
+"""What a number in a record measures: which metric, on which rows, with which options. Equal
+measures may be compared and averaged.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from kdgraph.wording import reads_as_number
 Words = tuple[tuple[str, str], ...]
 """Keys and their values as text."""
 Ideal = Literal["lower", "higher", "prior", "none"]
-"""Where better is: nearer to the largest class prior for a confidence far from the data, "none" where a number only describes."""
+"""Where better is: nearer to the largest class prior for a confidence far from the data, "none"
+where a number only describes.
+"""
 
 
 IN_SAMPLE = "in sample: what was fitted on these rows is judged by them"
@@ -54,7 +58,8 @@ class Measure:
 
     Attributes
     ----------
-    metric : what it is typed and filed as, the metric's name or what a config calls it; ``about`` says what is known of it.
+    metric : what it is typed and filed as, the metric's name or what a config calls it; ``about``
+    says what is known of it.
     on : "test", "calibration", "grid" or "ood".
     ood : name of the out-of-distribution set, and ``params`` which of its family it is.
     options : of the metric.
@@ -88,7 +93,9 @@ class Measure:
 
     @property
     def id(self) -> str:
-        """As it is typed and filed: ``ece``, ``hellinger@grid``, ``oce@sphere:radius=2``; neither options nor ``n_of`` are in it."""
+        """As it is typed and filed: ``ece``, ``hellinger@grid``, ``oce@sphere:radius=2``; neither
+        options nor ``n_of`` are in it.
+        """
         place = "" if self.on == "test" else f"@{self.place}"
         return self.metric + place
 
@@ -106,30 +113,45 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """As people call it: ``ECE``; a mean largest probability far from the data is a confidence, which is compared with a prior."""
+        """As people call it: ``ECE``; a mean largest probability far from the data is a confidence,
+        which is compared with a prior.
+        """
         return "confidence" if self.is_far_confidence else self.about.label
 
     @property
     def label(self) -> str:
-        """As tables call it, with the options that are numbers: ``ECE (15 bins)``, ``OCE on blend, epsilon 0.5``.
+        """As tables call it, with the options that are numbers: ``ECE (15 bins)``, ``OCE on blend,
+        epsilon 0.5``.
 
-        Of what was not measured in the rows' own features, or not of rows, it says so: ``MLCE in pca (bandwidth 0.4)``, ``AUROC of sets of
-        20 rows at radius 2``.
+        Of what was not measured in the rows' own features, or not of rows, it says so: ``MLCE in
+        pca (bandwidth 0.4)``, ``AUROC of sets of 20 rows at radius 2``.
         """
         space = "".join(f" in {value}" for key, value in self.options if key == "space")
-        told = [(key, value) for key, value in self.options if key != "space" and reads_as_number(value)]
+        told = [
+            (key, value) for key, value in self.options if key != "space" and reads_as_number(value)
+        ]
         numbers = [f"{value} {key}" if key == "bins" else f"{key} {value}" for key, value in told]
         units = "" if self.n_of == ROWS else f" of {self.n_of}"
-        return self.name + space + (f" ({', '.join(numbers)})" if numbers else "") + units + self._where
+        return (
+            self.name
+            + space
+            + (f" ({', '.join(numbers)})" if numbers else "")
+            + units
+            + self._where
+        )
 
     @property
     def better(self) -> Better:
-        """Which direction is; None too where there are training data, so that no confidence is wrong."""
+        """Which direction is; None too where there are training data, so that no confidence is
+        wrong.
+        """
         return None if self.in_distribution else self.about.better
 
     @property
     def scale(self) -> float:
-        """What its numbers are computed from: confidences and shares have a scale of 1, numbers in units of y none of their own."""
+        """What its numbers are computed from: confidences and shares have a scale of 1, numbers in
+        units of y none of their own.
+        """
         return tie_scale(self.about.unit)
 
     @property
@@ -141,12 +163,16 @@ class Measure:
 
     @property
     def is_far_confidence(self) -> bool:
-        """Whether it is a mean confidence out of distribution, which should be the largest class prior."""
+        """Whether it is a mean confidence out of distribution, which should be the largest class
+        prior.
+        """
         return self.on == "ood" and self.metric_name == "mmc"
 
     @property
     def is_near(self) -> bool:
-        """Whether it says how well a model does in distribution, on rows that nothing was fitted on."""
+        """Whether it says how well a model does in distribution, on rows that nothing was fitted
+        on.
+        """
         return self.on in ("test", "grid")
 
     @property
@@ -161,75 +187,138 @@ class Measure:
             return where + (" (in sample)" if self.in_sample else "")
         if [key for key, _ in self.params] == ["radius"]:
             return f" at radius {self.params[0][1]:g}"
-        name = [] if self.ood in dict(self.params) else [str(self.ood)]  # intensity 255 is of the family intensity
+        name = (
+            [] if self.ood in dict(self.params) else [str(self.ood)]
+        )  # intensity 255 is of the family intensity
         return f" on {', '.join([*name, *(f'{key} {value:g}' for key, value in self.params)])}"
 
 
 def measured(record: Mapping[str, Any]) -> Iterator[tuple[Measure, Mapping[str, Any]]]:
     """Every number of a record (an item of its ``metrics``) with what it measures."""
     asked = {on: of or {} for on, of in record["config"]["metrics"].items() if on != "spaces"}
-    options = {on: {name: _words(chosen or {}) for name, chosen in of.items()} for on, of in asked.items()}
+    options = {
+        on: {name: _words(chosen or {}) for name, chosen in of.items()} for on, of in asked.items()
+    }
     node = record["config"]["ood"] or {}
     content = contents(record, "ood.")  # other content of a file is other rows
-    drawn, of_source = _drawn(node), {key: _drawn(source) for key, source in (node.get("sources") or {}).items()}
-    fitted_on = "test" if record["protocol"] == "paper" else "calibration"  # of test rows AS_IN_PAPER says so, in every table
-    spaces = {name: tuple((f"space.{key}", value) for key, value in _words(space)) for name, space in _spaces(record).items()}
-    known = _known(repr((options, record["about_metrics"], fitted_on, of_source, content, spaces)), drawn)
+    drawn, of_source = (
+        _drawn(node),
+        {key: _drawn(source) for key, source in (node.get("sources") or {}).items()},
+    )
+    fitted_on = (
+        "test" if record["protocol"] == "paper" else "calibration"
+    )  # of test rows AS_IN_PAPER says so, in every table
+    spaces = {
+        name: tuple((f"space.{key}", value) for key, value in _words(space))
+        for name, space in _spaces(record).items()
+    }
+    known = _known(
+        repr((options, record["about_metrics"], fitted_on, of_source, content, spaces)), drawn
+    )
     for entry in record["metrics"]:
-        key = (entry["metric"], entry["on"], entry["ood"], *entry["params"].items(), entry.get("in_distribution"), entry.get("n_of"))
+        key = (
+            entry["metric"],
+            entry["on"],
+            entry["ood"],
+            *entry["params"].items(),
+            entry.get("in_distribution"),
+            entry.get("n_of"),
+        )
         if key not in known:
             name, on, params = entry["metric"], entry["on"], tuple(entry["params"].items())
-            is_inside = bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
-            of_metric, about = options.get(on, {}).get(name, ()), AboutMetric(**record["about_metrics"][name])
-            of_set = of_source.get(str(entry["ood"]).partition("/")[0], drawn) if on == "ood" else ()
+            is_inside = (
+                bool(entry.get("in_distribution")) or entry["params"].get("radius", math.inf) <= 1
+            )
+            of_metric, about = (
+                options.get(on, {}).get(name, ()),
+                AboutMetric(**record["about_metrics"][name]),
+            )
+            of_set = (
+                of_source.get(str(entry["ood"]).partition("/")[0], drawn) if on == "ood" else ()
+            )
             of_set += (("content", content),) if on == "ood" and content else ()
             of_set += spaces.get(dict(of_metric).get("space", ""), ())
             in_sample = on == fitted_on == "calibration"
-            known[key] = Measure(name, about, on, entry["ood"], params, of_metric, of_set, is_inside, entry.get("n_of", ROWS), in_sample)
+            known[key] = Measure(
+                name,
+                about,
+                on,
+                entry["ood"],
+                params,
+                of_metric,
+                of_set,
+                is_inside,
+                entry.get("n_of", ROWS),
+                in_sample,
+            )
         yield known[key], entry
 
 
 def _spaces(record: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    """Nodes of the feature maps that metrics measure in: one name may stand for another map in another run."""
+    """Nodes of the feature maps that metrics measure in: one name may stand for another map in
+    another run.
+    """
     return record["config"]["metrics"].get("spaces") or {}
 
 
 @cache
 def _known(metrics: str, drawn: Words) -> dict[tuple[Any, ...], Measure]:
-    """Measures of records with these metrics, by what their entries say: most records of a study have the same."""
+    """Measures of records with these metrics, by what their entries say: most records of a study
+    have the same.
+    """
     return {}
 
 
 def _drawn(node: Mapping[str, Any]) -> Words:
-    """What a config says of how out-of-distribution rows are drawn, without their number and without lists, which name several sets."""
-    return _words({k: v for k, v in node.items() if k not in ("name", "_target_", "n") and not isinstance(v, list)})
+    """What a config says of how out-of-distribution rows are drawn, without their number and
+    without lists, which name several sets.
+    """
+    return _words(
+        {
+            k: v
+            for k, v in node.items()
+            if k not in ("name", "_target_", "n") and not isinstance(v, list)
+        }
+    )
 
 
 def _words(options: Mapping[str, Any]) -> Words:
-    return tuple((key, as_text(value)) for key, value in flat(options) if key not in ("_target_", "metric"))
+    return tuple(
+        (key, as_text(value)) for key, value in flat(options) if key not in ("_target_", "metric")
+    )
 
 
 def tell_apart(measures: Sequence[Measure]) -> dict[Measure, str]:
-    """Label of each; of those that would have the same one, with the options in which they differ."""
+    """Label of each; of those that would have the same one, with the options in which they
+    differ.
+    """
     labels: dict[Measure, str] = {}
     for measure in measures:
-        same = [dict(other.options + other.drawn) for other in measures if other.label == measure.label]
-        differing = [key for key in dict.fromkeys(k for words in same for k in words) if len({words.get(key) for words in same}) > 1]
+        same = [
+            dict(other.options + other.drawn) for other in measures if other.label == measure.label
+        ]
+        differing = [
+            key
+            for key in dict.fromkeys(k for words in same for k in words)
+            if len({words.get(key) for words in same}) > 1
+        ]
         mine = dict(measure.options + measure.drawn)
         words = [f"{key} {mine[key]}" for key in differing if key in mine]
         labels[measure] = measure.label + (f" ({', '.join(words)})" if words else "")
     return labels
 
 
-def select(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()) -> list[Measure]:
+def select(
+    measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()
+) -> list[Measure]:
     """Those of the measures that have one of these names and stand on one of these sets of rows.
 
     Parameters
     ----------
     measures : those that there are.
     metrics : names; in their order, or all of them.
-    on : ``test``, ``calibration``, ``grid``, ``ood`` (every set), a set (``sphere``), one of its family (``sphere:radius=2``), or one of
-        any family (``radius=2``); or everywhere.
+    on : ``test``, ``calibration``, ``grid``, ``ood`` (every set), a set (``sphere``), one of its
+        family (``sphere:radius=2``), or one of any family (``radius=2``); or everywhere.
 
     Raises
     ------
@@ -237,24 +326,41 @@ def select(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequenc
         A metric or a set that no record has, or both but not together.
     """
     _refuse(metrics, {measure.metric for measure in measures}, "metric", "--metric")
-    _refuse(on, {place for measure in measures for place in _names_of_place(measure)}, "set of rows", "--on")
-    chosen = [m for name in metrics for m in measures if m.metric == name] if metrics else list(measures)
+    _refuse(
+        on,
+        {place for measure in measures for place in _names_of_place(measure)},
+        "set of rows",
+        "--on",
+    )
+    chosen = (
+        [m for name in metrics for m in measures if m.metric == name] if metrics else list(measures)
+    )
     chosen = [measure for measure in chosen if not on or set(on) & _names_of_place(measure)]
     if not chosen:
-        raise UsageError(f"{', '.join(metrics)} was not measured on {', '.join(on)}; 'kdg table' shows what was")
+        raise UsageError(
+            f"{', '.join(metrics)} was not measured on {', '.join(on)}; 'kdg table' shows what was"
+        )
     return list(dict.fromkeys(chosen))
 
 
 def _names_of_place(measure: Measure) -> set[str]:
     """Every word by which ``--on`` means it."""
-    return {measure.on, measure.place, *([str(measure.ood)] if measure.ood else []), *(f"{k}={v:g}" for k, v in measure.params)}
+    return {
+        measure.on,
+        measure.place,
+        *([str(measure.ood)] if measure.ood else []),
+        *(f"{k}={v:g}" for k, v in measure.params),
+    }
 
 
 def _refuse(words: Sequence[str], known: set[str], what: str, flag: str) -> None:
     for word in words:
         if word not in known:
             some = sorted(known, key=_by_number)
-            raise UsageError(f"no run has the {what} '{word}'{did_you_mean(word, some)} ({flag} takes: {', '.join(some)})")
+            raise UsageError(
+                f"no run has the {what} '{word}'{did_you_mean(word, some)} ({flag} takes:"
+                f" {', '.join(some)})"
+            )
 
 
 def _by_number(word: str) -> tuple[str, float]:

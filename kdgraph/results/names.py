@@ -1,4 +1,6 @@
-"""Runs by data set, method and repetition. Settings that differ are told apart by name: only what repeats one setting may be averaged."""
+"""Runs by data set, method and repetition. Settings that differ are told apart by name: only what
+repeats one setting may be averaged.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class Run:
     Attributes
     ----------
     found : its record.
-    dataset, method, parent : names, with the config keys that tell them from another setting of the same name.
+    dataset, method, parent : names, with the config keys that tell them from another setting of the
+    same name.
     repetition : seed, and fold where there is one.
     is_parent : whether nothing comes after the parent, so that the run has no method of its own.
     """
@@ -48,7 +51,9 @@ class Run:
 
 @dataclass(frozen=True)
 class _Setting:
-    """What is to be named: ``name`` where it is enough, its config, who could be mistaken for it (``family``) and where (``context``)."""
+    """What is to be named: ``name`` where it is enough, its config, who could be mistaken for it
+    (``family``) and where (``context``).
+    """
 
     name: str
     family: Hashable
@@ -64,14 +69,19 @@ class _Setting:
 def named(found: Sequence[Found]) -> list[Run]:
     """Name all runs, in the same order.
 
-    Two settings of one method on one data set get names apart. What differs between data sets only, as a network for images does from one
-    for tables, is one method all the same; :func:`differing_between_datasets` says so.
+    Two settings of one method on one data set get names apart. What differs between data sets only,
+    as a network for images does from one for tables, is one method all the same;
+    :func:`differing_between_datasets` says so.
     """
     records = [one.record for one in found]
     several = _several_contents(records)
     datasets = _names([_dataset(record, several) for record in records])
-    methods = _names([_method(record, dataset) for record, dataset in zip(records, datasets, strict=True)])
-    parents = _names([_parent(record, dataset) for record, dataset in zip(records, datasets, strict=True)])
+    methods = _names(
+        [_method(record, dataset) for record, dataset in zip(records, datasets, strict=True)]
+    )
+    parents = _names(
+        [_parent(record, dataset) for record, dataset in zip(records, datasets, strict=True)]
+    )
     return [
         Run(one, dataset, method, parent, _repetition(one.record), not after(one.record))
         for one, dataset, method, parent in zip(found, datasets, methods, parents, strict=True)
@@ -88,12 +98,19 @@ def differing_between_datasets(runs: Sequence[Run]) -> list[str]:
     configs: dict[str, dict[str, Mapping[str, Any]]] = {}
     for run in runs:
         part = {group: run.record["config"][group] for group in OF_METHOD}
-        configs.setdefault(run.method, {}).setdefault(json.dumps(part, sort_keys=True, default=str), part)
-    return [f"{name} differs between data sets in {', '.join(differing(list(of.values())))}" for name, of in configs.items() if len(of) > 1]
+        configs.setdefault(run.method, {}).setdefault(
+            json.dumps(part, sort_keys=True, default=str), part
+        )
+    return [
+        f"{name} differs between data sets in {', '.join(differing(list(of.values())))}"
+        for name, of in configs.items()
+        if len(of) > 1
+    ]
 
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Dotted keys in which configs of the same groups differ; a group alone (``parent``) where the component is another one.
+    """Dotted keys in which configs of the same groups differ; a group alone (``parent``) where the
+    component is another one.
 
     The keys inside a component are compared among configs that have the same one there.
     """
@@ -107,7 +124,9 @@ def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
         keys += [group] if len(of_name) > 1 else []
         for nodes in of_name.values():
             inside = dict.fromkeys(key for node in nodes for key in node)
-            keys += [key for key in inside if len({as_text(node.get(key, ABSENT)) for node in nodes}) > 1]
+            keys += [
+                key for key in inside if len({as_text(node.get(key, ABSENT)) for node in nodes}) > 1
+            ]
     return list(dict.fromkeys(keys))
 
 
@@ -120,20 +139,31 @@ def _names(settings: Sequence[_Setting]) -> list[str]:
     shared: set[tuple[Hashable, str]] = set()
     for (family, _), of in groups.items():
         if len(of) > 1:
-            keys.setdefault(family, {}).update(dict.fromkeys(differing([setting.config for setting in of.values()])))
+            keys.setdefault(family, {}).update(
+                dict.fromkeys(differing([setting.config for setting in of.values()]))
+            )
             names = [setting.name for setting in of.values()]
             shared |= {(family, s.name) for s in of.values() if s.always or names.count(s.name) > 1}
     made: dict[tuple[str, Hashable, str], str] = {}
     for setting, text in zip(settings, texts, strict=True):
         if (setting.name, setting.family, text) not in made:
             told = keys.get(setting.family, {}) if (setting.family, setting.name) in shared else {}
-            made[setting.name, setting.family, text] = " ".join([setting.name, *_words(setting.config, told)])
-    return [made[setting.name, setting.family, text] for setting, text in zip(settings, texts, strict=True)]
+            made[setting.name, setting.family, text] = " ".join(
+                [setting.name, *_words(setting.config, told)]
+            )
+    return [
+        made[setting.name, setting.family, text]
+        for setting, text in zip(settings, texts, strict=True)
+    ]
 
 
 def _words(config: Mapping[str, Any], keys: Mapping[str, None]) -> list[str]:
     values = {key: value_of({"config": config}, key) for key in keys}
-    return [f"{key.removeprefix('dataset.')}={as_text(value)}" for key, value in values.items() if value is not ABSENT]
+    return [
+        f"{key.removeprefix('dataset.')}={as_text(value)}"
+        for key, value in values.items()
+        if value is not ABSENT
+    ]
 
 
 def _node(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,11 +171,15 @@ def _node(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _several_contents(records: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Nodes of data sets, as text, whose files had more than one content: their names do not tell these apart."""
+    """Nodes of data sets, as text, whose files had more than one content: their names do not tell
+    these apart.
+    """
     found: dict[str, set[str]] = {}
     for record in records:
         if content := contents(record):
-            found.setdefault(json.dumps(_node(record), sort_keys=True, default=str), set()).add(content)
+            found.setdefault(json.dumps(_node(record), sort_keys=True, default=str), set()).add(
+                content
+            )
     return {node for node, of in found.items() if len(of) > 1}
 
 
@@ -157,11 +191,15 @@ def _dataset(record: Mapping[str, Any], several: Collection[str]) -> _Setting:
 
 
 def _method(record: Mapping[str, Any], dataset: str) -> _Setting:
-    """A preset's name says its settings, ``<parent>-<calibrator>`` does not; every name says where it was fitted on test rows."""
+    """A preset's name says its settings, ``<parent>-<calibrator>`` does not; every name says where
+    it was fitted on test rows.
+    """
     family = (record["protocol"], *(str(record[part]) for part in PARTS))
     composed = record["method"] == method_label(record["config"], None, {})
     also = ("ood",) if is_as_in_paper(record) else ()  # which may have been fitted by them
-    config = {group: record["config"][group] for group in (*OF_METHOD, *also)} | _of_outliers(record)
+    config = {group: record["config"][group] for group in (*OF_METHOD, *also)} | _of_outliers(
+        record
+    )
     return _Setting(str(record["method"]), family, dataset, config, always=composed)
 
 
@@ -171,7 +209,9 @@ def _parent(record: Mapping[str, Any], dataset: str) -> _Setting:
 
 
 def _of_outliers(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of the files whose rows a network trains with as outliers, as a group of its own."""
+    """The content of the files whose rows a network trains with as outliers, as a group of its
+    own.
+    """
     content = contents(record, "outliers.")
     return {"outliers": {"content": content}} if content else {}
 

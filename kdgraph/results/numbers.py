@@ -1,4 +1,6 @@
-"""Values of metrics as text, and when two of them are the same: with what floating point leaves open, and in any unit."""
+"""Values of metrics as text, and when two of them are the same: with what floating point leaves
+open, and in any unit.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,17 @@ from kdgraph.wording import significant, with_spread
 NOISE = 1e-9
 """Numbers of which the larger has this share more than the smaller are the same: far above what
 floating point and the order of a sum
-leave open, far below what a metric can show. A tie is relative, so that a target in other units has the same ties."""
+leave open, far below what a metric can show. A tie is relative, so that a target in other units has
+the same ties.
+"""
 DIMENSIONLESS = (None, "nats", "rows")
 """Units of metrics whose numbers do not change with the unit of the target."""
 
 
 def tie_scale(unit: str | None) -> float:
-    """Return 1 for numbers without a dimension, and 0 for those in a unit, such as that of y, in which any number may be small."""
+    """Return 1 for numbers without a dimension, and 0 for those in a unit, such as that of y, in
+    which any number may be small.
+    """
     return 1.0 if unit in DIMENSIONLESS else 0.0
 
 
@@ -67,7 +73,9 @@ def is_tie(first: float, second: float, unit: str | None) -> bool:
     return abs(first - second) <= NOISE * max(abs(first), abs(second), tie_scale(unit))
 
 
-def numbers_apart(values: Mapping[str, float | None], unit: str | None = None, digits: int = 3) -> dict[str, str]:
+def numbers_apart(
+    values: Mapping[str, float | None], unit: str | None = None, digits: int = 3
+) -> dict[str, str]:
     """Write two numbers of which one is marked with as many digits as it takes to see why.
 
     >>> numbers_apart({"parent": 0.05021, "calibrated": 0.05018})

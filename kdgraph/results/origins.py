@@ -24,13 +24,17 @@ _DIGITS = 8
 
 
 class PresentFiles:
-    """The files that records name, as they are now; each is read once, and only if its size or its time is not as it was."""
+    """The files that records name, as they are now; each is read once, and only if its size or its
+    time is not as it was.
+    """
 
     def __init__(self) -> None:
         self._changed: dict[tuple[Any, ...], bool] = {}
 
     def changed(self, record: Record) -> list[str]:
-        """Return the paths of what a run was made of that has other content now; of what is gone nothing can be said."""
+        """Return the paths of what a run was made of that has other content now; of what is gone
+        nothing can be said.
+        """
         return [read["path"] for read in record["reads"].values() if self._has_changed(read)]
 
     def _has_changed(self, read: Mapping[str, Any]) -> bool:
@@ -55,12 +59,18 @@ def contents(record: Record, prefix: str = "") -> str:
     record : of the run.
     prefix : ``ood.`` or ``outliers.``; "": of the data set.
     """
-    found = {key: read for key, read in record["reads"].items() if (key.startswith(prefix) if prefix else "." not in key)}
+    found = {
+        key: read
+        for key, read in record["reads"].items()
+        if (key.startswith(prefix) if prefix else "." not in key)
+    }
     return ",".join(read["sha256"][:_DIGITS] for _, read in sorted(found.items()))
 
 
 def hidden_differences(records: Sequence[Record]) -> list[str]:
-    """Return a line on each thing behind the numbers of these runs that their names do not show and that is not the same for all."""
+    """Return a line on each thing behind the numbers of these runs that their names do not show and
+    that is not the same for all.
+    """
     return [*_different_rows(records), *_different_versions(records)]
 
 
@@ -71,19 +81,31 @@ def _different_rows(records: Sequence[Record]) -> list[str]:
         data = json.dumps(record["config"]["dataset"], sort_keys=True, default=str)
         key = (str(record["dataset"]["name"]), str(record["seed"]), data, contents(record))
         rows.setdefault(key, set()).add(str(record["dataset"]["fingerprint"]))
-    names = dict.fromkeys(f"{name} seed {seed}" for (name, seed, *_), prints in rows.items() if len(prints) > 1)
+    names = dict.fromkeys(
+        f"{name} seed {seed}" for (name, seed, *_), prints in rows.items() if len(prints) > 1
+    )
     if not names:
         return []
-    return [f"runs of one name saw different rows, on {some(list(names), 3)}: compare none of them; force=true runs each again"]
+    return [
+        f"runs of one name saw different rows, on {some(list(names), 3)}: compare none of them;"
+        " force=true runs each again"
+    ]
 
 
 def _different_versions(records: Sequence[Record]) -> list[str]:
     lines = []
-    for name in dict.fromkeys(name for record in records for name in record["versions"] if name not in NO_NUMBERS):
-        runs = Counter(str(record["versions"][name]) for record in records if name in record["versions"])
+    for name in dict.fromkeys(
+        name for record in records for name in record["versions"] if name not in NO_NUMBERS
+    ):
+        runs = Counter(
+            str(record["versions"][name]) for record in records if name in record["versions"]
+        )
         if len(runs) > 1:
             counts = [f"{version} ({counted(n, 'run')})" for version, n in sorted(runs.items())]
             lines.append(f"{name} {', '.join(counts)}")
     if not lines:
         return []
-    return [f"versions differ between runs: {'; '.join(lines)}; force=true runs them again with those of this machine"]
+    return [
+        f"versions differ between runs: {'; '.join(lines)}; force=true runs them again with those"
+        " of this machine"
+    ]

@@ -29,7 +29,13 @@ class Found:
     record: dict[str, Any]
 
 
-def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], None] | None = None, *, outdated: bool = False) -> list[Found]:
+def find(
+    out: str | Path,
+    filters: Sequence[str] = (),
+    tell: Callable[[str], None] | None = None,
+    *,
+    outdated: bool = False,
+) -> list[Found]:
     """Return every finished run below ``out`` that passes all filters.
 
     Left out are records of another schema, of earlier code, without a key that all have, or not as
@@ -65,20 +71,30 @@ def find(out: str | Path, filters: Sequence[str] = (), tell: Callable[[str], Non
     if left_out := read.left_out(out):
         note(f"left out of {out}: {left_out}")
     if not read.found:
-        raise UsageError(f"no finished run in '{out}'; make one with 'kdg run', or name another folder with --out")
+        raise UsageError(
+            f"no finished run in '{out}'; make one with 'kdg run', or name another folder with"
+            " --out"
+        )
     if not passing:
         records = [one.record for one in read.found]
         refuse_unknown(wanted, records)
         raise UsageError(f"none of the {len(records):,} runs in '{out}' has {' '.join(filters)}")
     if not found:
-        which = f"{counted(len(passing), 'run')} in '{out}'" + (f" with {' '.join(filters)}" if filters else "")
-        raise UsageError(f"of {which} none is of its files as they are now; run them again, or see them with --outdated")
+        which = f"{counted(len(passing), 'run')} in '{out}'" + (
+            f" with {' '.join(filters)}" if filters else ""
+        )
+        raise UsageError(
+            f"of {which} none is of its files as they are now; run them again, or see them with"
+            " --outdated"
+        )
     for line in hidden_differences([one.record for one in found]):
         note(line)
     return sorted(found, key=_place)
 
 
-def _without_outdated(found: Sequence[Found], out: str | Path, note: Callable[[str], None]) -> list[Found]:
+def _without_outdated(
+    found: Sequence[Found], out: str | Path, note: Callable[[str], None]
+) -> list[Found]:
     files, present = PresentFiles(), []
     changed: dict[str, int] = {}
     for one in found:
@@ -90,13 +106,21 @@ def _without_outdated(found: Sequence[Found], out: str | Path, note: Callable[[s
     if changed:
         names = some([Path(path).name for path in changed], 3)
         runs = counted(len(found) - len(present), "run")
-        note(f"left out of {out}: {runs} of an earlier content of {names}; --outdated shows them too, under names of their own")
+        note(
+            f"left out of {out}: {runs} of an earlier content of {names}; --outdated shows them"
+            " too, under names of their own"
+        )
     return present
 
 
 def _place(found: Found) -> tuple[str, str, int, str]:
     record = found.record
-    return str(record["dataset"]["name"]), str(record["method"]), int(record["seed"]), str(record["run_id"])
+    return (
+        str(record["dataset"]["name"]),
+        str(record["method"]),
+        int(record["seed"]),
+        str(record["run_id"]),
+    )
 
 
 class _Read:
@@ -111,7 +135,9 @@ class _Read:
         self.closed: list[str] = []
 
     def below(self, folder: str | Path) -> None:
-        """Read the records below ``folder``, not inside the directory of a run, nor in hidden folders such as the store."""
+        """Read the records below ``folder``, not inside the directory of a run, nor in hidden
+        folders such as the store.
+        """
         try:
             with os.scandir(folder) as entries:
                 inside = list(entries)
@@ -155,21 +181,46 @@ class _Read:
         """Return what cannot be used, in words; "" if all can."""
         kinds = ", ".join(sorted(set(self.schemas)))
         others, earlier = len(self.schemas), self.of_earlier_code
-        parts = [f"{counted(others, 'run')} of another version (schema {kinds}; this kdgraph reads {RECORD_SCHEMA})"] if others else []
-        parts += [f"{counted(earlier, 'run')} of other code than this kdgraph's; the same kdg run makes them again"] if earlier else []
+        parts = (
+            [
+                f"{counted(others, 'run')} of another version (schema {kinds}; this kdgraph reads"
+                f" {RECORD_SCHEMA})"
+            ]
+            if others
+            else []
+        )
+        parts += (
+            [
+                f"{counted(earlier, 'run')} of other code than this kdgraph's; the same kdg run"
+                " makes them again"
+            ]
+            if earlier
+            else []
+        )
         if self.missing:
-            parts.append(f"{counted(len(self.missing), 'run')} whose {RECORD} lacks {', '.join(sorted(set(self.missing)))}")
+            parts.append(
+                f"{counted(len(self.missing), 'run')} whose {RECORD} lacks"
+                f" {', '.join(sorted(set(self.missing)))}"
+            )
         if self.damaged:
             names = some(sorted(str(path) for path in self.damaged), 2)
-            parts.append(f"{counted(len(self.damaged), 'run')} whose {RECORD} is damaged ({names}); the same kdg run makes them again")
+            parts.append(
+                f"{counted(len(self.damaged), 'run')} whose {RECORD} is damaged ({names}); the same"
+                " kdg run makes them again"
+            )
         if self.closed:
-            parts.append(f"what you may not read ({some(self.closed, 2)}); its owner can let you with 'chmod -R a+rX {out}'")
+            parts.append(
+                f"what you may not read ({some(self.closed, 2)}); its owner can let you with 'chmod"
+                f" -R a+rX {out}'"
+            )
         return "; ".join(parts)
 
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """A block without the garbage collector, which walks through all records again and again: they take a third of the time."""
+    """A block without the garbage collector, which walks through all records again and again: they
+    take a third of the time.
+    """
     was = gc.isenabled()
     gc.disable()
     try:

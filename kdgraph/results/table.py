@@ -1,4 +1,6 @@
-"""The table of all numbers: a row for each run, model, metric and set of rows; and a wide view of it for a terminal."""
+"""The table of all numbers: a row for each run, model, metric and set of rows; and a wide view of
+it for a terminal.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +16,50 @@ from kdgraph.results.records import Found
 
 COLUMNS = {
     "dataset": "name of the data set",
-    "method": "name of parent and what was fitted after it: the preset's, or <parent>-<calibrator>[-<gate>]…; with -as_in_paper if so",
+    "method": (
+        "name of parent and what was fitted after it: the preset's, or"
+        " <parent>-<calibrator>[-<gate>]…; with -as_in_paper if so"
+    ),
     "parent": "name of the parent",
     "calibrator": "name of the calibrator, or none",
     "gate": "name of the gate, or none",
     "detector": "name of the detector, or none",
     "recalibrator": "name of the recalibrator of a regressor, or none",
-    "protocol": "held_out, or paper: methods are fitted on test rows, or by those out of distribution, where their paper does so",
+    "protocol": (
+        "held_out, or paper: methods are fitted on test rows, or by those out of distribution,"
+        " where their paper does so"
+    ),
     "seed": "seed of the run",
     "run_id": "8 hex digits: a hash of the config",
     "of": "which model: parent, or calibrated (the parent with all that was fitted after it)",
     "metric": "name of the metric",
-    "on": f"which rows: test, calibration ({IN_SAMPLE}), grid (the square grid of a simulation), or ood (out of distribution)",
+    "on": (
+        f"which rows: test, calibration ({IN_SAMPLE}), grid (the square grid of a simulation), or"
+        " ood (out of distribution)"
+    ),
     "ood": "name of the out-of-distribution set; empty elsewhere",
     "params": "which of its family the set is: radius=2",
     "in_distribution": "true where the set is where its family meets the training data",
     "options": "options of the metric: bins=15 strategy=uniform norm=l1",
     "value": "the number; empty where the metric is not defined",
-    "stderr": "its standard error over rows; empty where it is not a mean over rows. Not of training, nor of a difference",
+    "stderr": (
+        "its standard error over rows; empty where it is not a mean over rows. Not of training, nor"
+        " of a difference"
+    ),
     "n": "how many were averaged or scored",
-    "n_of": "of what: rows, or sets of so many rows, or rows in such sets, where a detector judges sets: another task than of rows",
+    "n_of": (
+        "of what: rows, or sets of so many rows, or rows in such sets, where a detector judges"
+        " sets: another task than of rows"
+    ),
     "label": "name of the metric as people read it",
     "better": "which direction is: lower or higher; empty where the number only describes",
-    "unit": "what the number is in: nats, units of y; empty of shares, probabilities, and what has none",
-    "prior": "the largest class share of the training rows, which confidence should fall to far from them; empty without classes",
+    "unit": (
+        "what the number is in: nats, units of y; empty of shares, probabilities, and what has none"
+    ),
+    "prior": (
+        "the largest class share of the training rows, which confidence should fall to far from"
+        " them; empty without classes"
+    ),
     "n_train": "training rows",
     "n_calibration": "calibration rows",
     "n_test": "test rows",
@@ -49,18 +71,31 @@ COLUMNS = {
 }
 """Column → what it holds; further ones are keys of the config, as many as are asked for."""
 
-_OF_ENTRY = ("of", "metric", "on", "ood", "params", "in_distribution", "options", "value", "stderr", "n")
+_OF_ENTRY = (
+    "of",
+    "metric",
+    "on",
+    "ood",
+    "params",
+    "in_distribution",
+    "options",
+    "value",
+    "stderr",
+    "n",
+)
 _OF_ENTRY += ("n_of", "label", "better", "unit")
 
 
-def columns(found: Sequence[Found], keys: Sequence[str] = (), wanted: Container[Measure] | None = None) -> dict[str, list[Any]]:
+def columns(
+    found: Sequence[Found], keys: Sequence[str] = (), wanted: Container[Measure] | None = None
+) -> dict[str, list[Any]]:
     """The table by column, in the order of :data:`COLUMNS`; its rows are in the order of the runs.
 
     Parameters
     ----------
     found : the runs.
-    keys : of the config, a column each, by their dotted names (``parent.n_estimators``). Numbers and words stay what they are; a list is
-        text; a run without the key has None.
+    keys : of the config, a column each, by their dotted names (``parent.n_estimators``). Numbers
+        and words stay what they are; a list is text; a run without the key has None.
     wanted : the measures to take; None: all.
 
     Raises
@@ -72,10 +107,16 @@ def columns(found: Sequence[Found], keys: Sequence[str] = (), wanted: Container[
     table: dict[str, list[Any]] = {name: [] for name in [*COLUMNS, *keys]}
     for one in found:
         of_run = {**_of_run(one), **{key: _cell(value_of(one.record, key)) for key in keys}}
-        entries = [_of_entry(measure, entry) for measure, entry in measured(one.record) if wanted is None or measure in wanted]
+        entries = [
+            _of_entry(measure, entry)
+            for measure, entry in measured(one.record)
+            if wanted is None or measure in wanted
+        ]
         for name, value in of_run.items():
             table[name] += [value] * len(entries)
-        for name, values in zip(_OF_ENTRY, zip(*entries, strict=True), strict=False):  # no entry: nothing to add
+        for name, values in zip(
+            _OF_ENTRY, zip(*entries, strict=True), strict=False
+        ):  # no entry: nothing to add
             table[name] += values
     return table
 
@@ -84,9 +125,13 @@ def check_keys(found: Sequence[Found], keys: Sequence[str]) -> None:
     """Raise :class:`~kdgraph.errors.UsageError` on a key that cannot be a column."""
     for key in keys:
         if key in COLUMNS:
-            raise UsageError(f"'{key}' is a column of the table already; --with takes other keys of the config")
+            raise UsageError(
+                f"'{key}' is a column of the table already; --with takes other keys of the config"
+            )
         if all(value_of(one.record, key) is ABSENT for one in found):
-            raise unknown_key(key, {name for one in found for name, _ in flat(one.record["config"])})
+            raise unknown_key(
+                key, {name for one in found for name, _ in flat(one.record["config"])}
+            )
 
 
 def _of_run(found: Found) -> dict[str, Any]:
@@ -95,7 +140,10 @@ def _of_run(found: Found) -> dict[str, Any]:
         "dataset": data["name"],
         **{name: record[name] for name in ("method", *PARTS, "protocol", "seed", "run_id")},
         "prior": max(data["prior"] or (), default=None),
-        **{name: data[name] for name in ("n_train", "n_calibration", "n_test", "n_features", "fingerprint")},
+        **{
+            name: data[name]
+            for name in ("n_train", "n_calibration", "n_test", "n_features", "fingerprint")
+        },
         "seconds": round(sum(record["seconds"].values()), 4),
         "peak_memory_mb": max(record["peak_memory_mb"].values(), default=None),
         "path": str(found.path),

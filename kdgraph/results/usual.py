@@ -1,4 +1,6 @@
-"""Which measures are shown where there is no room for all: those that are read most, of whatever was measured."""
+"""Which measures are shown where there is no room for all: those that are read most, of whatever
+was measured.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,14 @@ RADII = (2.0, 1.0, 5.0)
 """Of a family of shells, those that are read first, if the first is there."""
 
 
-def choose(measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()) -> list[Measure]:
+def choose(
+    measures: Sequence[Measure], metrics: Sequence[str] = (), on: Sequence[str] = ()
+) -> list[Measure]:
     """As :func:`~kdgraph.results.measures.select`, of not too many measures where nothing is said.
 
-    By default the metrics are :data:`COMPARED`, as far as they were measured, and a few others if these are few; on test rows. A metric
-    that was not measured there is taken on the grid, on calibration rows, or on the sets that are one of a kind and, of each family,
-    on one.
+    By default the metrics are :data:`COMPARED`, as far as they were measured, and a few others if
+    these are few; on test rows. A metric that was not measured there is taken on the grid, on
+    calibration rows, or on the sets that are one of a kind and, of each family, on one.
     """
     there = select(measures, metrics, on)
     wanted = metrics or _compared(there)
@@ -40,14 +44,23 @@ def far(measures: Sequence[Measure], at_most: int, *, detects: bool) -> list[Mea
     ----------
     measures : everything.
     at_most : sets of each family.
-    detects : whether something is there to detect such rows: then, or where no confidence was measured, it is how well that goes
-        (AUROC and one more), on sets that are to be detected. Otherwise it is the confidence, and the AUROC on one set of each name.
+    detects : whether something is there to detect such rows: then, or where no confidence was
+        measured, it is how well that goes (AUROC and one more), on sets that are to be detected.
+        Otherwise it is the confidence, and the AUROC on one set of each name.
     """
-    there = [measure for measure in measures if measure.on == "ood" and not (measure.detects and measure.in_distribution)]
+    there = [
+        measure
+        for measure in measures
+        if measure.on == "ood" and not (measure.detects and measure.in_distribution)
+    ]
     detection = first_of((m.metric for m in there if m.detects), DETECTION)[:2]
     confidence = first_of((m.metric for m in there if not m.detects), ("mmc",))[:1]
     if detection and (detects or confidence != ["mmc"]):
-        return [m for name in detection for m in some_sets([m for m in there if m.metric == name], at_most)]
+        return [
+            m
+            for name in detection
+            for m in some_sets([m for m in there if m.metric == name], at_most)
+        ]
     found = some_sets([m for m in there if m.metric in confidence], at_most)
     return [*found, *some_sets([m for m in there if m.metric in detection[:1]], 1)]
 
@@ -55,23 +68,34 @@ def far(measures: Sequence[Measure], at_most: int, *, detects: bool) -> list[Mea
 def some_sets(of_metric: Sequence[Measure], at_most: int) -> list[Measure]:
     """One metric's measures on some of its out-of-distribution sets, in their order.
 
-    Of many shells, ``at_most`` of the radii 2, 1 and 5; of another family of many sets, ``at_most`` that are spread over it, none in
-    distribution.
+    Of many shells, ``at_most`` of the radii 2, 1 and 5; of another family of many sets, ``at_most``
+    that are spread over it, none in distribution.
     """
     chosen = set()
     for name in dict.fromkeys(measure.ood for measure in of_metric):
         family = [measure for measure in of_metric if measure.ood == name]
         shells = {dict(measure.params).get("radius"): measure.params for measure in family}
-        outside = list(dict.fromkeys(m.params for m in family if not m.in_distribution) or dict.fromkeys(m.params for m in family))
-        wanted = [shells[radius] for radius in RADII if radius in shells] if RADII[0] in shells else _spread(outside, at_most)
+        outside = list(
+            dict.fromkeys(m.params for m in family if not m.in_distribution)
+            or dict.fromkeys(m.params for m in family)
+        )
+        wanted = (
+            [shells[radius] for radius in RADII if radius in shells]
+            if RADII[0] in shells
+            else _spread(outside, at_most)
+        )
         chosen |= {(name, params) for params in wanted[:at_most]}
     return [measure for measure in of_metric if (measure.ood, measure.params) in chosen]
 
 
 def _compared(measures: Sequence[Measure]) -> list[str]:
-    """Names of metrics; beyond :data:`COMPARED` those that have a better direction come first, and others only where none has one."""
+    """Names of metrics; beyond :data:`COMPARED` those that have a better direction come first, and
+    others only where none has one.
+    """
     usual = [name for name in COMPARED if any(measure.metric == name for measure in measures)]
-    judged = [name for name in first_of((m.metric for m in measures if m.better), ()) if name not in usual]
+    judged = [
+        name for name in first_of((m.metric for m in measures if m.better), ()) if name not in usual
+    ]
     chosen = [*usual, *judged[: max(0, AT_LEAST - len(usual))]]
     return chosen or first_of((m.metric for m in measures), ())[:AT_LEAST]
 
@@ -86,10 +110,15 @@ def _in_one_place(of_metric: Sequence[Measure]) -> list[Measure]:
 def first_of(names: Iterable[str], preferred: Sequence[str]) -> list[str]:
     """Each name once, the preferred ones first."""
     there = list(dict.fromkeys(names))
-    return [*(name for name in preferred if name in there), *(name for name in there if name not in preferred)]
+    return [
+        *(name for name in preferred if name in there),
+        *(name for name in there if name not in preferred),
+    ]
 
 
-def _spread(family: Sequence[tuple[tuple[str, float], ...]], at_most: int) -> list[tuple[tuple[str, float], ...]]:
+def _spread(
+    family: Sequence[tuple[tuple[str, float], ...]], at_most: int
+) -> list[tuple[tuple[str, float], ...]]:
     """The middle of each of ``at_most`` equal parts of a family."""
     parts = min(at_most, len(family))
     return [family[((2 * i + 1) * len(family) - 1) // (2 * parts)] for i in range(parts)]

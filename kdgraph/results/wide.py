@@ -1,4 +1,6 @@
-"""The table of all numbers as people read it on a terminal: a line for each model and repetition, a column for each measure."""
+"""The table of all numbers as people read it on a terminal: a line for each model and repetition, a
+column for each measure.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class Line:
 
 
 def lines_of(runs: Sequence[Run]) -> list[Line]:
-    """By data set: a line for each parent and repetition, which all methods on it share, and one for each method."""
+    """By data set: a line for each parent and repetition, which all methods on it share, and one
+    for each method.
+    """
     lines: dict[tuple[str, str, Repetition], Line] = {}
     for run in runs:
         values: dict[str, dict[Measure, float | None]] = {"parent": {}, "calibrated": {}}
@@ -39,23 +43,36 @@ def lines_of(runs: Sequence[Run]) -> list[Line]:
         for of, model in (("parent", f"{run.parent} (parent)"), ("calibrated", run.method)):
             if of == "parent" or not run.is_parent:
                 new = Line(run.dataset, model, told(run.repetition), {})
-                lines.setdefault((run.dataset, model, run.repetition), new).values.update(values[of])
-    return [lines[key] for key in sorted(lines, key=lambda key: (key[0], not key[1].endswith("(parent)"), key[1], key[2]))]
+                lines.setdefault((run.dataset, model, run.repetition), new).values.update(
+                    values[of]
+                )
+    return [
+        lines[key]
+        for key in sorted(
+            lines, key=lambda key: (key[0], not key[1].endswith("(parent)"), key[1], key[2])
+        )
+    ]
 
 
 def in_order(measures: Sequence[Measure]) -> list[Measure]:
-    """Those that are read most, first: test rows, then far from the data at :data:`RADII`; then all others as they are in the records."""
+    """Those that are read most, first: test rows, then far from the data at :data:`RADII`; then all
+    others as they are in the records.
+    """
 
     def key(measure: Measure) -> tuple[bool, int, bool]:
         radius = dict(measure.params).get("radius")
-        is_far = measure.on == "ood" and (radius in RADII or (radius is None and not measure.in_distribution))
+        is_far = measure.on == "ood" and (
+            radius in RADII or (radius is None and not measure.in_distribution)
+        )
         is_first = measure.metric in FAR if is_far else measure.is_near and measure.metric in NEAR
         return not is_first, FIRST.index(measure.metric) if is_first else 0, radius == RADII[1]
 
     return sorted(measures, key=key)
 
 
-def wide(lines: Sequence[Line], measures: Sequence[Measure], *, width: int | None, rows: int | None) -> str:
+def wide(
+    lines: Sequence[Line], measures: Sequence[Measure], *, width: int | None, rows: int | None
+) -> str:
     """Lines and columns as text, and in the end what there was no room for.
 
     Parameters
@@ -65,12 +82,17 @@ def wide(lines: Sequence[Line], measures: Sequence[Measure], *, width: int | Non
     rows : the most lines; None: all.
     """
     shown = lines[:rows]
-    names = [["", "data set", *(line.dataset for line in shown)], ["", "model", *(line.model for line in shown)]]
+    names = [
+        ["", "data set", *(line.dataset for line in shown)],
+        ["", "model", *(line.model for line in shown)],
+    ]
     names.append(["", "seed", *(line.repetition for line in shown)])
     numbers = [[m.metric, _short(m), *(_number(line, m) for line in shown)] for m in measures]
     taken = sum(map(_width, names)) + GAP * (len(names) - 1)
     fits = 0
-    while fits < len(numbers) and (width is None or fits == 0 or taken + GAP + _width(numbers[fits]) <= width):
+    while fits < len(numbers) and (
+        width is None or fits == 0 or taken + GAP + _width(numbers[fits]) <= width
+    ):
         taken += GAP + _width(numbers[fits])
         fits += 1
     columns, sides = [*names, *numbers[:fits]], ["<", "<", ">", *(">" * fits)]
@@ -83,7 +105,9 @@ def wide(lines: Sequence[Line], measures: Sequence[Measure], *, width: int | Non
 
 
 def _short(measure: Measure) -> str:
-    """The place without the name of a family whose parameter says enough; and what was scored there, if not rows."""
+    """The place without the name of a family whose parameter says enough; and what was scored
+    there, if not rows.
+    """
     place = ",".join(f"{key}={value:g}" for key, value in measure.params) or measure.place
     place += ", in sample" if measure.in_sample else ""
     return place if measure.n_of == ROWS else f"{place}, {measure.n_of}"

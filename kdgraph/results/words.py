@@ -1,4 +1,6 @@
-"""Words that tables and notes share: what is missing, what is best, numbers that follow each other."""
+"""Words that tables and notes share: what is missing, what is best, numbers that follow each
+other.
+"""
 
 from __future__ import annotations
 

@@ -16,10 +16,28 @@ TEX = str.maketrans(
         **{letter: f"\\{letter}" for letter in "&%$#_{}"},
         **{"\n": " ", "\r": " "},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-        **{"±": r"$\pm$", "–": "--", "−": "$-$", "χ": r"$\chi$", "²": "$^2$", "α": r"$\alpha$", "≥": r"$\geq$", "<": "$<$", ">": "$>$"},
+        **{
+            "±": r"$\pm$",
+            "–": "--",
+            "−": "$-$",
+            "χ": r"$\chi$",
+            "²": "$^2$",
+            "α": r"$\alpha$",
+            "≥": r"$\geq$",
+            "<": "$<$",
+            ">": "$>$",
+        },
     }
 )
-MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\|*[`~$"}, "<": "&lt;", "&": "&amp;", "\n": " ", "\r": " "})
+MARKDOWN = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "\\|*[`~$"},
+        "<": "&lt;",
+        "&": "&amp;",
+        "\n": " ",
+        "\r": " ",
+    }
+)
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 """An underscore that may begin or end emphasis in Markdown. Between letters it is one."""
 EXACT = 2**53
@@ -27,7 +45,8 @@ EXACT = 2**53
 
 
 def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> str:
-    """The file's ending without its dot, if it is one of ``kinds``, the folder is there, and it is no folder itself.
+    """The file's ending without its dot, if it is one of ``kinds``, the folder is there, and it is
+    no folder itself.
 
     Raises
     ------
@@ -37,7 +56,9 @@ def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> s
     kind, folder = Path(path).suffix.removeprefix("."), Path(path).absolute().parent
     if kind not in kinds:
         endings = [f".{known}" for known in kinds]
-        raise UsageError(f"{flag} must end in {', '.join(endings[:-1])} or {endings[-1]}, got '{path}'")
+        raise UsageError(
+            f"{flag} must end in {', '.join(endings[:-1])} or {endings[-1]}, got '{path}'"
+        )
     if not folder.is_dir():
         raise UsageError(f"{flag}: no folder '{Path(path).parent}'; make it first")
     refuse_folder(Path(path), flag)
@@ -45,28 +66,45 @@ def kind_of(path: str | Path, kinds: Sequence[str], flag: str = "--output") -> s
 
 
 def write_columns(columns: Mapping[str, Sequence[Any]], path: str | Path) -> None:
-    """Write a table given by its columns as .parquet, .csv, .md or .tex; None is null, in text an empty cell."""
+    """Write a table given by its columns as .parquet, .csv, .md or .tex; None is null, in text an
+    empty cell.
+    """
     kind = kind_of(path, ("parquet", "csv", "md", "tex"))
     if kind in ("parquet", "csv"):
         content = _arrow(columns, kind)
     else:
         rows = [[as_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
         sides = ["right" if _is_number(values) else "left" for values in columns.values()]
-        lines = markdown(list(columns), rows, sides) if kind == "md" else latex(list(columns), rows, sides)
+        lines = (
+            markdown(list(columns), rows, sides)
+            if kind == "md"
+            else latex(list(columns), rows, sides)
+        )
         content = ("\n".join(lines) + "\n").encode()
     write_atomically(Path(path), content, "--output")
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
-    """Lines of a table; a cell that begins and ends with ``**`` is bold. ``sides`` are "left" or "right"."""
+    """Lines of a table; a cell that begins and ends with ``**`` is bold. ``sides`` are "left" or
+    "right".
+    """
     rule = ["---:" if side == "right" else "---" for side in sides]
-    cells = [head, rule, *([_dressed(cell, _markdown_text, "**{}**") for cell in row] for row in rows)]
+    cells = [
+        head,
+        rule,
+        *([_dressed(cell, _markdown_text, "**{}**") for cell in row] for row in rows),
+    ]
     return [f"| {' | '.join(row)} |" for row in cells]
 
 
 def latex(head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str]) -> list[str]:
-    """Lines of a ``tabular`` with the rules of booktabs; a cell that begins and ends with ``**`` is bold."""
-    body = [" & ".join(_dressed(cell, latex_text, r"\textbf{{{}}}") for cell in row) + r" \\" for row in rows]
+    """Lines of a ``tabular`` with the rules of booktabs; a cell that begins and ends with ``**`` is
+    bold.
+    """
+    body = [
+        " & ".join(_dressed(cell, latex_text, r"\textbf{{{}}}") for cell in row) + r" \\"
+        for row in rows
+    ]
     return [
         rf"\begin{{tabular}}{{{''.join(side[0] for side in sides)}}}",
         r"\toprule",
@@ -107,7 +145,9 @@ def _dressed(cell: str, escaped: Callable[[str], str], bold: str) -> str:
 
 def _is_number(values: Sequence[Any]) -> bool:
     known = [value for value in values if value is not None]
-    return bool(known) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
+    return bool(known) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in known
+    )
 
 
 def _arrow(columns: Mapping[str, Sequence[Any]], kind: str) -> bytes:
@@ -127,19 +167,33 @@ def _arrow(columns: Mapping[str, Sequence[Any]], kind: str) -> bytes:
 
 
 def _array(values: Sequence[Any]) -> Any:
-    """One type a column: text where values are of several kinds, where all are missing, and where no number type holds them all."""
+    """One type a column: text where values are of several kinds, where all are missing, and where
+    no number type holds them all.
+    """
     import pyarrow as pa
 
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
-    if kinds and kinds <= {int, float} and (name := _number_type([value for value in values if isinstance(value, int)], kinds)):
+    if (
+        kinds
+        and kinds <= {int, float}
+        and (name := _number_type([value for value in values if isinstance(value, int)], kinds))
+    ):
         return pa.array(values, getattr(pa, name)())
-    return pa.array([value if value is None else value if isinstance(value, str) else as_cell(value) for value in values], pa.string())
+    return pa.array(
+        [
+            value if value is None else value if isinstance(value, str) else as_cell(value)
+            for value in values
+        ],
+        pa.string(),
+    )
 
 
 def _number_type(integers: Sequence[int], kinds: Collection[type]) -> str | None:
-    """Return the type that holds a column of numbers to the last digit, or None where none does, as for 2^64."""
+    """Return the type that holds a column of numbers to the last digit, or None where none does, as
+    for 2^64.
+    """
     low, high = min(integers, default=0), max(integers, default=0)
     if float in kinds:
         return "float64" if low >= -EXACT and high <= EXACT else None

@@ -1,4 +1,6 @@
-"""Whether a run can be done, asked before it starts: every key and value, what goes with what, what can be measured and drawn."""
+"""Whether a run can be done, asked before it starts: every key and value, what goes with what, what
+can be measured and drawn.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ def check(config: RunConfig) -> None:
 
     for path in COMPONENTS:
         more = split_options() if path == "dataset" else None
-        # The node of another data set, of what is out of distribution or of outliers, is a whole one, though it is not split.
+        # The node of another data set, of what is out of distribution or of outliers, is a whole
+        # one, though it is not split.
         check_component(path, getattr(config, path), more, {"source": split_options()})
     check_outliers(config.science())
     _check_other_data("ood", config.ood, config.dataset)
@@ -38,29 +41,42 @@ def check(config: RunConfig) -> None:
 
 
 def _check_other_data(path: str, ood: Mapping[str, Any], dataset: Mapping[str, Any]) -> None:
-    """What is out of distribution must not be what is trained on, which can go by two names; of several sources, none."""
+    """What is out of distribution must not be what is trained on, which can go by two names; of
+    several sources, none.
+    """
     for where, node in ood_sets(path, ood):
         source: Mapping[str, Any] = node.get("source") or {}
         if not is_node(source):
             continue
-        if source["name"] == dataset["name"] or (source.get("id") is not None and source["id"] == dataset.get("id")):
-            what = f"{where}.name={source['name']} is what dataset={dataset['name']} trains on, so its rows are in distribution"
+        if source["name"] == dataset["name"] or (
+            source.get("id") is not None and source["id"] == dataset.get("id")
+        ):
+            what = (
+                f"{where}.name={source['name']} is what dataset={dataset['name']} trains on, so its"
+                " rows are in distribution"
+            )
             raise ConfigError(f"{what}; choose another: 'kdg list dataset' shows them")
 
 
 def _said_in(config: RunConfig) -> set[str]:
-    """What parent or method can be asked, and what follows from it; of a parent that a function makes nobody knows before."""
+    """What parent or method can be asked, and what follows from it; of a parent that a function
+    makes nobody knows before.
+    """
     from kdgraph.base import METHODS, Model
 
     model = unfitted(config)
     if model is None:
         return set(METHODS)
-    said = {answer for answer in METHODS for each in (model, Model(model.parent)) if each.gives(answer)}
+    said = {
+        answer for answer in METHODS for each in (model, Model(model.parent)) if each.gives(answer)
+    }
     return said | ({"top", "ood_score"} if model.classifies else set())
 
 
 def _check_metrics(config: RunConfig, said: set[str]) -> None:
-    """Every metric exists, has these options, and parent or method give what it needs; who does not has no value of it."""
+    """Every metric exists, has these options, and parent or method give what it needs; who does not
+    has no value of it.
+    """
     from kdgraph.metrics import METRICS, asked, check_metric, space_of
 
     source, said = target_of(config.dataset), said | {"prior"}
@@ -82,7 +98,10 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
             name, options = asked(key, node)
             _check_space(f"metrics.{on}.{key}", name, space_of(node), config.spaces)
             if name != (known := named.setdefault(key, name)):
-                raise ConfigError(f"metrics.{on}.{key} is {name}, and elsewhere {known}; one of them needs another name")
+                raise ConfigError(
+                    f"metrics.{on}.{key} is {name}, and elsewhere {known}; one of them needs"
+                    " another name"
+                )
             try:
                 check_metric(name, inputs[on], options, source=str(config.dataset["name"]))
             except ConfigError as error:
@@ -91,20 +110,30 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
 
 
 def _check_space(path: str, metric: str, space: str | None, spaces: Mapping[str, Any]) -> None:
-    """A space has a node, and is only for metrics of the rows' features; those out of distribution have none."""
+    """A space has a node, and is only for metrics of the rows' features; those out of distribution
+    have none.
+    """
     from kdgraph.metrics import METRICS, needs
 
     if space is None:
         return
     if metric in METRICS and "X" not in needs(metric):
-        raise ConfigError(f"{path}.space is for metrics that look at the rows' features, and {metric} does not; take it away")
+        raise ConfigError(
+            f"{path}.space is for metrics that look at the rows' features, and {metric} does not;"
+            " take it away"
+        )
     if space not in spaces:
         known = ", ".join(spaces) or "none"
-        raise ConfigError(f"{path}.space must be one of metrics.spaces ({known}), got {space!r}; metrics=local_features has some")
+        raise ConfigError(
+            f"{path}.space must be one of metrics.spaces ({known}), got {space!r};"
+            " metrics=local_features has some"
+        )
 
 
 def _truths_of(source: Any) -> set[str]:
-    """What a source knows of its rows that nobody can observe, by the names of :data:`kdgraph.metrics.INPUTS`."""
+    """What a source knows of its rows that nobody can observe, by the names of
+    :data:`kdgraph.metrics.INPUTS`.
+    """
     known = {"truth": "posterior", "true_distribution": "distribution"}
     return {name for name, method in known.items() if hasattr(source, method)}
 
@@ -114,8 +143,13 @@ def _check_figures(config: RunConfig) -> None:
     wanted = annotations_of(FigureOptions)
     check_options("figures", config.figures, wanted)
     if removed := wanted.keys() - config.figures:
-        raise ConfigError(f"figures.{min(removed)} was removed, and no run can do without it; figures=none draws nothing")
-    check_options("figures.draw", config.figures["draw"], dict.fromkeys(config.figures["draw"], _OPTIONS))
+        raise ConfigError(
+            f"figures.{min(removed)} was removed, and no run can do without it; figures=none draws"
+            " nothing"
+        )
+    check_options(
+        "figures.draw", config.figures["draw"], dict.fromkeys(config.figures["draw"], _OPTIONS)
+    )
     if not config.drawn:
         return
     from kdgraph.figures.run_figures import run_figures
@@ -124,4 +158,8 @@ def _check_figures(config: RunConfig) -> None:
     for name, options in config.drawn.items():
         if name not in known:
             raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])
-        check_options(f"figures.draw.{name}", options, {key: kind for key, kind in annotations_of(known[name]).items() if key != "run"})
+        check_options(
+            f"figures.draw.{name}",
+            options,
+            {key: kind for key, kind in annotations_of(known[name]).items() if key != "run"},
+        )

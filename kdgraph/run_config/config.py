@@ -16,13 +16,17 @@ from kdgraph.parameters import Seed, check_value
 from kdgraph.run_config.files import file_digests
 
 RECORD_SCHEMA = 7
-"""Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a new one."""
+"""Version of ``result.json``; part of the run id, so that a change of its meaning makes every run a
+new one.
+"""
 
 AFTER = ("calibrator", "gate", "detector", "recalibrator")
 """What is fitted after the parent, in this order; a method is a parent with these."""
 COMPONENTS = ("dataset", "ood", "preprocess", "parent", *AFTER)
 Protocol = Literal["held_out", "paper"]
-"""held_out: nothing that is fitted sees a test row, or one out of distribution. paper: methods whose paper shows them such see them."""
+"""held_out: nothing that is fitted sees a test row, or one out of distribution. paper: methods
+whose paper shows them such see them.
+"""
 METHOD_ENDS = {"paper": "-as_in_paper"}
 """What the label of a method ends in, by protocol, so that every table says it."""
 SCIENCE = (*COMPONENTS, "metrics", "figures", "protocol", "seed")
@@ -40,11 +44,13 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One run, resolved. Components, metrics, figures and ``seed`` are the science; the rest says how and where to run it.
+    """One run, resolved. Components, metrics, figures and ``seed`` are the science; the rest says
+    how and where to run it.
 
     Attributes
     ----------
-    dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator : component nodes (``name``, ``_target_``, parameters).
+    dataset, ood, preprocess, parent, calibrator, gate, detector, recalibrator : component nodes
+    (``name``, ``_target_``, parameters).
     metrics, figures : what to measure and what to draw.
     method : label of the parent and of what is fitted after it; see :func:`method_label`.
     protocol : which rows methods are fitted with; see :data:`Protocol`.
@@ -89,9 +95,14 @@ class RunConfig:
 
     @cached_property
     def measures(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Rows ("test", "calibration", "ood", "grid") → key → options, as :func:`~kdgraph.metrics.asked` reads them."""
+        """Rows ("test", "calibration", "ood", "grid") → key → options, as
+        :func:`~kdgraph.metrics.asked` reads them.
+        """
         asked = {on: wanted or {} for on, wanted in self.metrics.items() if on != "spaces"}
-        return {on: {name: given_options(node) for name, node in wanted.items()} for on, wanted in asked.items()}
+        return {
+            on: {name: given_options(node) for name, node in wanted.items()}
+            for on, wanted in asked.items()
+        }
 
     @property
     def spaces(self) -> dict[str, Mapping[str, Any]]:
@@ -109,7 +120,9 @@ class RunConfig:
 
     @cached_property
     def run_id(self) -> str:
-        """8 hex digits: a hash of :meth:`science`, and of its files as they are when it is asked for first."""
+        """8 hex digits: a hash of :meth:`science`, and of its files as they are when it is asked
+        for first.
+        """
         return run_id(self.science(), self.files)
 
     @cached_property
@@ -136,11 +149,14 @@ def run_id(science: Mapping[str, Any], files: Mapping[str, str] | None = None) -
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def method_label(nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]) -> str:
-    """The last part of ``preset`` if parent and what is fitted after it are in ``nodes`` as in ``preset_nodes``, else their names.
+def method_label(
+    nodes: Mapping[str, Any], preset: str | None, preset_nodes: Mapping[str, Any]
+) -> str:
+    """The last part of ``preset`` if parent and what is fitted after it are in ``nodes`` as in
+    ``preset_nodes``, else their names.
 
-    These are ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it says too where a method was fitted on test rows, as its paper
-    does.
+    These are ``<parent>-<calibrator>[-<gate>]…``. Every table shows it, so it says too where a
+    method was fitted on test rows, as its paper does.
     """
     end = METHOD_ENDS.get(str(nodes.get("protocol")), "")
     if preset and all(nodes[part] == preset_nodes[part] for part in ("parent", *AFTER)):

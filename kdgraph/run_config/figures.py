@@ -1,4 +1,6 @@
-"""The config node ``figures``, which a run reads that draws nothing, too: so it stands apart from what draws."""
+"""The config node ``figures``, which a run reads that draws nothing, too: so it stands apart from
+what draws.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ class FigureOptions:
 
     Attributes
     ----------
-    draw : name of a figure → its options; one that the run does not have the rows or answers for is left out.
+    draw : name of a figure → its options; one that the run does not have the rows or answers for is
+    left out.
     formats, dpi : of the files.
     """
 

@@ -1,6 +1,7 @@
 """The files that a run reads its rows from: other content is another run.
 
-It is the content that counts, of every file that is read, as of a folder of pictures; a sweep reads each version of them once.
+It is the content that counts, of every file that is read, as of a folder of pictures; a sweep reads
+each version of them once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Read:
     path: str
 
     def files(self) -> list[Path]:
-        """All of them that are there; a source that does not say (``reads``) reads the one that ``path`` names."""
+        """All of them that are there; a source that does not say (``reads``) reads the one that
+        ``path`` names.
+        """
         files_of = reads_of({"_target_": self.target})[self.key]
         return [file for file in files_of(Path(self.path).expanduser()) if file.is_file()]
 
@@ -54,9 +57,15 @@ def file_digests(science: Mapping[str, Any]) -> dict[str, str]:
 
 
 def what_is_read(science: Mapping[str, Any]) -> dict[str, Read]:
-    """The files that rows are read from, of the data set, of those out of distribution, and of outliers that train."""
+    """The files that rows are read from, of the data set, of those out of distribution, and of
+    outliers that train.
+    """
     nodes = {"": science["dataset"] or {}}
-    nodes |= {f"{path}.": node["source"] for path, node in ood_sets("ood", science["ood"] or {}) if node.get("source")}
+    nodes |= {
+        f"{path}.": node["source"]
+        for path, node in ood_sets("ood", science["ood"] or {})
+        if node.get("source")
+    }
     nodes |= {f"outliers.{i}.": source for i, source in enumerate(sources_of_outliers(science))}
     return {
         prefix + key: Read(node.get("_target_"), key, str(node[key]))
@@ -75,9 +84,16 @@ def reads(science: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     dict
         Key → target, key and absolute path of a :class:`Read`, its ``stamp`` and its ``sha256``.
     """
-    found = {key: Read(read.target, read.key, str(Path(read.path).expanduser().absolute())) for key, read in what_is_read(science).items()}
+    found = {
+        key: Read(read.target, read.key, str(Path(read.path).expanduser().absolute()))
+        for key, read in what_is_read(science).items()
+    }
     digests = {key: read.digest() for key, read in found.items()}
-    return {key: {**asdict(read), "stamp": read.stamp(), "sha256": digests[key]} for key, read in found.items() if digests[key]}
+    return {
+        key: {**asdict(read), "stamp": read.stamp(), "sha256": digests[key]}
+        for key, read in found.items()
+        if digests[key]
+    }
 
 
 def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> None:
@@ -97,17 +113,24 @@ def refuse_changed(before: Mapping[str, str], science: Mapping[str, Any]) -> Non
     for key, digest in file_digests(science).items():
         if before.get(key) != digest:
             path = what_is_read(science)[key].path
-            raise RunFailed(f"{path} has changed while the run was reading it; give the same command again once it is whole")
+            raise RunFailed(
+                f"{path} has changed while the run was reading it; give the same command again once"
+                " it is whole"
+            )
 
 
 def reads_of(source: Node) -> Mapping[str, Any]:
-    """Parameter of a source that names a file or a folder → function from its path to the files that are read."""
+    """Parameter of a source that names a file or a folder → function from its path to the files
+    that are read.
+    """
     return getattr(target_of(source), "reads", {"path": lambda path: [path]})
 
 
 @lru_cache(maxsize=256)
 def _digest(read: Read, stamp: str) -> str | None:
-    from kdgraph.data.files.paths import sha256_of  # here, not above: a run that is done needs no table
+    from kdgraph.data.files.paths import (
+        sha256_of,
+    )  # here, not above: a run that is done needs no table
 
     files = read.files()
     if len(files) == 1:

@@ -1,4 +1,6 @@
-"""Outliers that a network trains with, against what is out of distribution in the same run: a method must not be asked what it was told."""
+"""Outliers that a network trains with, against what is out of distribution in the same run: a
+method must not be asked what it was told.
+"""
 
 from __future__ import annotations
 
@@ -18,31 +20,47 @@ _OF_KIND = {"UniformNoise": "noise", "GaussianNoise": "noise", "ColumnPermuted":
 
 
 def check_outliers(science: Science) -> None:
-    """Raise ConfigError for a word that stands for no outliers, and for rows of the data set that is trained on."""
+    """Raise ConfigError for a word that stands for no outliers, and for rows of the data set that
+    is trained on.
+    """
     for path, outliers in _outliers(science):
         if not isinstance(outliers, Mapping) and outliers not in _WORDS:
             rule = f"one of {', '.join(_WORDS)}, or a node of kdgraph.parents.networks"
             raise ConfigError(f"{path} must be {rule}, got {outliers!r}")
         for source, _ in _rows_of(outliers):
             if _names(science["dataset"]) & _names(source):
-                what = f"{path}.source is {source['name']}, which is what dataset={science['dataset']['name']} trains on"
-                raise ConfigError(f"{what}, and no outlier; choose another: 'kdg list dataset' shows them")
+                what = (
+                    f"{path}.source is {source['name']}, which is what"
+                    f" dataset={science['dataset']['name']} trains on"
+                )
+                raise ConfigError(
+                    f"{what}, and no outlier; choose another: 'kdg list dataset' shows them"
+                )
 
 
 def seen_in_training(science: Science) -> list[str]:
-    """A sentence for each set out of distribution that is of a kind that the network of this run was trained with."""
+    """A sentence for each set out of distribution that is of a kind that the network of this run
+    was trained with.
+    """
     found = []
     for path, outliers in _outliers(science):
         kinds, rows = set(_kinds(outliers)), list(_rows_of(outliers))
         for name, node in ood_sets("ood", science["ood"]):
-            if _OF_KIND.get(_class(node)) in kinds or any(_have_rows_of(node, *each) for each in rows):
+            if _OF_KIND.get(_class(node)) in kinds or any(
+                _have_rows_of(node, *each) for each in rows
+            ):
                 seen = f"{name} ({node['name']}) is like the outliers that {path} trains with"
-                found.append(f"{seen}, so what is measured there says nothing of outliers that the network has not seen")
+                found.append(
+                    f"{seen}, so what is measured there says nothing of outliers that the network"
+                    " has not seen"
+                )
     return found
 
 
 def ood_sets(path: str, ood: Node) -> Iterator[tuple[str, Node]]:
-    """Key and node of what is out of distribution: alone, as one of several (``sources``), or within what moves it (``of``)."""
+    """Key and node of what is out of distribution: alone, as one of several (``sources``), or
+    within what moves it (``of``).
+    """
     several = ood.get("sources") or {}
     for key, node in several.items():
         yield from ood_sets(f"{path}.sources.{key}", {"name": key, **node})
@@ -58,8 +76,13 @@ def sources_of_outliers(science: Science) -> list[Node]:
 
 
 def _outliers(science: Science) -> Iterator[tuple[str, Any]]:
-    """Key and value of each ``outliers`` of an exposure, of the parent or of a calibrator that trains it again."""
-    nodes = {"parent": science.get("parent"), "calibrator.changes": (science.get("calibrator") or {}).get("changes")}
+    """Key and value of each ``outliers`` of an exposure, of the parent or of a calibrator that
+    trains it again.
+    """
+    nodes = {
+        "parent": science.get("parent"),
+        "calibrator.changes": (science.get("calibrator") or {}).get("changes"),
+    }
     for path, node in ((path, node or {}) for path, node in nodes.items()):
         if exposure := node.get("exposure"):
             yield f"{path}.exposure.outliers", exposure.get("outliers", "noise")
@@ -69,7 +92,9 @@ def _kinds(outliers: Any) -> tuple[str, ...]:
     if not isinstance(outliers, Mapping):
         return _WORDS.get(outliers, ())
     parts = (outliers.get("parts") or {}).values()
-    return _MADE_BY.get(_class(outliers), ()) + tuple(kind for part in parts for kind in _kinds(part))
+    return _MADE_BY.get(_class(outliers), ()) + tuple(
+        kind for part in parts for kind in _kinds(part)
+    )
 
 
 def _rows_of(outliers: Any) -> Iterator[tuple[Node, str | None]]:

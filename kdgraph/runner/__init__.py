@@ -1,1 +1,3 @@
-"""From a config to a directory: stages, their store, claims, the record, and the run that joins them (:func:`kdgraph.runner.run.run`)."""
+"""From a config to a directory: stages, their store, claims, the record, and the run that joins
+them (:func:`kdgraph.runner.run.run`).
+"""

@@ -19,12 +19,20 @@ PREDICTIONS, TABLES, FIGURES = "predictions.parquet", "tables", "figures"
 
 
 def write_answers(evaluation: Evaluation, splits: Splits, folder: Path) -> dict[str, Any]:
-    """Write what both models say of every row, and each table; gives the names of the files in the run's directory."""
+    """Write what both models say of every row, and each table; gives the names of the files in the
+    run's directory.
+    """
     _write_parquet(frame_of(evaluation.predictions, splits.test.classes), folder / PREDICTIONS)
     return {"predictions": PREDICTIONS, "tables": _write_tables(evaluation.tables, folder / TABLES)}
 
 
-def draw(config: RunConfig, splits: Splits, evaluation: Evaluation, models: tuple[Model, Model], folder: Path) -> list[str]:
+def draw(
+    config: RunConfig,
+    splits: Splits,
+    evaluation: Evaluation,
+    models: tuple[Model, Model],
+    folder: Path,
+) -> list[str]:
     """Draw what the config wants and the run has; gives the names of the files."""
     if not config.drawn:
         return []
@@ -32,19 +40,30 @@ def draw(config: RunConfig, splits: Splits, evaluation: Evaluation, models: tupl
 
     drawing = Drawing(splits, evaluation, models, figure_names(config))
     with told_in_one_line(folder / FIGURES):
-        names = drawing.save(folder / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"])
+        names = drawing.save(
+            folder / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"]
+        )
     return [f"{FIGURES}/{name}" for name in names]
 
 
-def keep_models(config: RunConfig, splits: Splits, fitted: Made, calibrated: Made, folder: Path) -> list[str]:
+def keep_models(
+    config: RunConfig, splits: Splits, fitted: Made, calibrated: Made, folder: Path
+) -> list[str]:
     """Keep the models for ``kdg predict``, if the config says so; gives the names of the files."""
-    return keep(folder, fitted, calibrated, schema_of(config, splits, calibrated.value).as_json()) if config.save else []
+    return (
+        keep(folder, fitted, calibrated, schema_of(config, splits, calibrated.value).as_json())
+        if config.save
+        else []
+    )
 
 
 def figure_names(config: RunConfig) -> tuple[str, str]:
     """What parent and calibrated model are called in figures; two different names."""
     parent = str(config.parent["name"])
-    calibrated = " + ".join(name for node in config.after.values() if (name := str(node["name"])) != "none") or "none"
+    calibrated = (
+        " + ".join(name for node in config.after.values() if (name := str(node["name"])) != "none")
+        or "none"
+    )
     return parent, calibrated if calibrated != parent else f"{calibrated} (calibrated)"
 
 

@@ -16,7 +16,9 @@ from kdgraph.run_config.outliers import sources_of_outliers
 
 @dataclass(frozen=True)
 class Absent:
-    """Data that a run needs and that cannot be had here: the name of the data set, why, and the error that says so in one line."""
+    """Data that a run needs and that cannot be had here: the name of the data set, why, and the
+    error that says so in one line.
+    """
 
     name: str
     reason: str
@@ -24,7 +26,8 @@ class Absent:
 
 
 def fetch_all(jobs: Iterable[Job], tell: Callable[[str], None]) -> dict[str, Absent]:
-    """Fetch what the jobs need and is not here, each data set once, in this process: none of the caches may be written by two.
+    """Fetch what the jobs need and is not here, each data set once, in this process: none of the
+    caches may be written by two.
 
     Parameters
     ----------
@@ -53,14 +56,18 @@ def fetch_all(jobs: Iterable[Job], tell: Callable[[str], None]) -> dict[str, Abs
 
 
 def sources(jobs: Iterable[Job]) -> list[tuple[str, Any]]:
-    """Name and source of each data set that the jobs need and that may have to be fetched, each of them once."""
+    """Name and source of each data set that the jobs need and that may have to be fetched, each of
+    them once.
+    """
     nodes = {_key(node): node for job in jobs for node in _nodes(job)}
     built = [(str(node["name"]), build(node)) for node in nodes.values()]
     return [(name, source) for name, source in built if hasattr(source, "prefetch")]
 
 
 def not_here(jobs: Iterable[Job]) -> dict[str, Absent]:
-    """The same without asking any network: run id → what a run would have to fetch first, or cannot have."""
+    """The same without asking any network: run id → what a run would have to fetch first, or cannot
+    have.
+    """
     with offline():
         return fetch_all(jobs, lambda line: None)
 
@@ -92,4 +99,6 @@ def _key(node: Node) -> str:
     """What decides the rows: the class and its parameters, not how many of them are used."""
     target = target_of(node)
     known = {"_target_", *(parameters_of(target) if target else ())}
-    return json.dumps({key: value for key, value in node.items() if key in known}, sort_keys=True, default=str)
+    return json.dumps(
+        {key: value for key, value in node.items() if key in known}, sort_keys=True, default=str
+    )

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def every(seconds: float, do: Callable[[], object], *, name: str) -> Iterator[None]:
-    """Call ``do`` again and again while the block runs, from a thread of its own, never once it has ended."""
+    """Call ``do`` again and again while the block runs, from a thread of its own, never once it has
+    ended.
+    """
     ended = threading.Event()
 
     def beat() -> None:

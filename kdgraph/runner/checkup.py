@@ -26,7 +26,9 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_
 
 @dataclass(frozen=True)
 class Finding:
-    """A line of the check-up: ``remedy`` is empty unless something is wrong or missing; ``wrong`` says that it has to be mended."""
+    """A line of the check-up: ``remedy`` is empty unless something is wrong or missing; ``wrong``
+    says that it has to be mended.
+    """
 
     name: str
     value: str
@@ -35,10 +37,14 @@ class Finding:
 
 
 def check_up(out: Path) -> Iterator[Finding]:
-    """Everything, in the order in which a newcomer would ask. ``out`` is the folder of runs. Nothing is fetched."""
+    """Everything, in the order in which a newcomer would ask. ``out`` is the folder of runs.
+    Nothing is fetched.
+    """
     versions = provenance.versions()
     yield Finding("kdgraph", _kdgraph(versions.pop("kdgraph")))
-    yield Finding("python", f"{versions.pop('python')} on {platform.platform(terse=True)}, {sys.executable}")
+    yield Finding(
+        "python", f"{versions.pop('python')} on {platform.platform(terse=True)}, {sys.executable}"
+    )
     yield Finding("libraries", ", ".join(f"{name} {number}" for name, number in versions.items()))
     yield from (_extra(name) for name in EXTRAS)
     yield from (_cores(), _memory(), _gpu())
@@ -60,7 +66,9 @@ def _extra(name: str) -> Finding:
     module, purpose = EXTRAS[name]
     if _is_there(module):
         return Finding(f"extra {name}", "installed")
-    return Finding(f"extra {name}", f"not installed; for {purpose}", f"pip install 'kdgraph[{name}]'")
+    return Finding(
+        f"extra {name}", f"not installed; for {purpose}", f"pip install 'kdgraph[{name}]'"
+    )
 
 
 def _is_there(module: str) -> bool:
@@ -73,12 +81,19 @@ def _is_there(module: str) -> bool:
 def _cores() -> Finding:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limits = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
-    return Finding("cores", f"{usable} of {os.cpu_count()} for this process" + (f"; {', '.join(limits)}" if limits else ""))
+    return Finding(
+        "cores",
+        f"{usable} of {os.cpu_count()} for this process"
+        + (f"; {', '.join(limits)}" if limits else ""),
+    )
 
 
 def _memory() -> Finding:
     try:
-        total, free = (os.sysconf("SC_PAGE_SIZE") * os.sysconf(name) for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES"))
+        total, free = (
+            os.sysconf("SC_PAGE_SIZE") * os.sysconf(name)
+            for name in ("SC_PHYS_PAGES", "SC_AVPHYS_PAGES")
+        )
     except (ValueError, OSError):
         return Finding("memory", "unknown here")
     return Finding("memory", f"{total / 1e9:.1f} GB, {free / 1e9:.1f} GB of them unused")
@@ -89,8 +104,13 @@ def _gpu() -> Finding:
 
     if not torch.cuda.is_available():
         return Finding("GPU", "none that torch can use; networks run on the CPU")
-    devices = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
-    return Finding("GPU", ", ".join(f"{device.name} with {device.total_memory / 1e9:.0f} GB" for device in devices))
+    devices = [
+        torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())
+    ]
+    return Finding(
+        "GPU",
+        ", ".join(f"{device.name} with {device.total_memory / 1e9:.0f} GB" for device in devices),
+    )
 
 
 def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
@@ -101,11 +121,16 @@ def _folder(name: str, folder: Path, contents: Callable[[], str]) -> Finding:
             pass
     except OSError as error:
         return Finding(
-            name, f"{folder} cannot be written to ({error.strerror})", f"choose another folder, or change the rights of {existing}", True
+            name,
+            f"{folder} cannot be written to ({error.strerror})",
+            f"choose another folder, or change the rights of {existing}",
+            True,
         )
     free = shutil.disk_usage(existing).free / 1e9
     full = f"the disk has {free:.1f} GB left; 'kdg gc' frees what no run needs" if free < 2 else ""
-    return Finding(name, f"{folder}: {contents()}; {free:.0f} GB free on its disk", full, wrong=free < 0.2)
+    return Finding(
+        name, f"{folder}: {contents()}; {free:.0f} GB free on its disk", full, wrong=free < 0.2
+    )
 
 
 def _runs(out: Path) -> str:
@@ -116,7 +141,9 @@ def _runs(out: Path) -> str:
 
 def _numba_cache() -> Path:
     """Where numba keeps compiled kernels: beside the sources unless it is told otherwise."""
-    return Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).resolve().parents[1] / "geometry")
+    return Path(
+        os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).resolve().parents[1] / "geometry"
+    )
 
 
 def _data() -> Finding:
@@ -124,6 +151,9 @@ def _data() -> Finding:
 
     def contents() -> str:
         here = cached_ids()
-        return f"{len(here)} data sets, {sum(map(bytes_on_disk, here)) / 1e6:,.0f} MB ('kdg data list' shows them)"
+        return (
+            f"{len(here)} data sets, {sum(map(bytes_on_disk, here)) / 1e6:,.0f} MB ('kdg data list'"
+            " shows them)"
+        )
 
     return _folder("data", cache_folder(), contents)

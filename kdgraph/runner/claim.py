@@ -1,16 +1,20 @@
-"""One process at a time: a claim file that names its owner, and that is taken over once the owner is gone.
+"""One process at a time: a claim file that names its owner, and that is taken over once the owner
+is gone.
 
-The file is made with ``O_EXCL``, so two processes never both make it. It is taken over by a rename onto it, under ``flock`` of the file
-that was judged and only while that file is still the claim, so a claim that was just taken over cannot be lost to a third process that
-saw the dead one. A rename needs the right to write to the folder alone: the claim may be another user's.
+The file is made with ``O_EXCL``, so two processes never both make it. It is taken over by a rename
+onto it, under ``flock`` of the file that was judged and only while that file is still the claim, so
+a claim that was just taken over cannot be lost to a third process that saw the dead one. A rename
+needs the right to write to the folder alone: the claim may be another user's.
 
-The kernel shows whether a process of the same table of processes lives. Of one elsewhere (another machine, a container, another user's
-namespace) only the claim can be seen: its owner touches it every few seconds, and a process that waits takes it over once it has not
-changed for a while. That while is measured on the waiting machine's own clock; the clocks of two machines are never compared.
+The kernel shows whether a process of the same table of processes lives. Of one elsewhere (another
+machine, a container, another user's namespace) only the claim can be seen: its owner touches it
+every few seconds, and a process that waits takes it over once it has not changed for a while. That
+while is measured on the waiting machine's own clock; the clocks of two machines are never compared.
 
-``SoftFileLease`` of filelock does most of this, with two differences that tests here rule out: an empty file, which a kill or a power cut
-between its creation and its first write leaves, blocks it for ever; and a living process of the same machine loses its lease when it
-is stopped, or holds the interpreter's lock in compiled code, for longer than the lease.
+``SoftFileLease`` of filelock does most of this, with two differences that tests here rule out: an
+empty file, which a kill or a power cut between its creation and its first write leaves, blocks it
+for ever; and a living process of the same machine loses its lease when it is stopped, or holds the
+interpreter's lock in compiled code, for longer than the lease.
 """
 
 from __future__ import annotations
@@ -32,12 +36,15 @@ from kdgraph.runner.processes import lives, shares_table, this_process
 
 POLL_SECONDS = 0.1
 UNREADABLE_SECONDS = 5.0
-"""A claim without an owner's name is given this long to be written before it counts as left by a process that was killed."""
+"""A claim without an owner's name is given this long to be written before it counts as left by a
+process that was killed.
+"""
 BEAT_SECONDS = 5.0
 """How often an owner touches its claim."""
 SILENT_SECONDS = 60.0
-"""An owner whose table of processes cannot be seen counts as gone when its claim has not changed for so long: twelve beats,
-some of which a slow file system may hold back."""
+"""An owner whose table of processes cannot be seen counts as gone when its claim has not changed
+for so long: twelve beats, some of which a slow file system may hold back.
+"""
 
 
 @contextmanager
@@ -70,10 +77,11 @@ def claim(path: Path, tell: Callable[[str], None]) -> Iterator[bool]:
 
 
 def give_back_all() -> None:
-    """Remove every claim that this process holds, and take none any more: for a process that is about to end without unwinding.
+    """Remove every claim that this process holds, and take none any more: for a process that is
+    about to end without unwinding.
 
-    Another thread may wait for a claim that a sibling has just given back for the same reason. What it
-    took between this and the end would stay behind, so the lock is not released.
+    Another thread may wait for a claim that a sibling has just given back for the same reason. What
+    it took between this and the end would stay behind, so the lock is not released.
     """
     _taking.acquire()
     for path in list(_held):
@@ -96,7 +104,9 @@ def is_claimed(path: Path) -> bool:
 
 
 def clear(path: Path) -> None:
-    """Remove the claim of a process that is gone, for who needs nothing of it any more; that of a living one stays."""
+    """Remove the claim of a process that is gone, for who needs nothing of it any more; that of a
+    living one stays.
+    """
     if path.exists() and _take_over(path, _Silence(path)):
         path.unlink(missing_ok=True)
 
@@ -149,7 +159,9 @@ def _take(path: Path, silence: _Silence) -> bool:
 
 
 def _take_over(path: Path, silence: _Silence) -> bool:
-    """Put our claim in the place of a dead process's; False if that lives, released it, or another process is taking it over."""
+    """Put our claim in the place of a dead process's; False if that lives, released it, or another
+    process is taking it over.
+    """
     try:
         file = _opened(path)
     except FileNotFoundError:
@@ -171,7 +183,9 @@ def _take_over(path: Path, silence: _Silence) -> bool:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """Open a claim for ``flock``, which asks for a writable file on NFS; that of another user may be readable alone."""
+    """Open a claim for ``flock``, which asks for a writable file on NFS; that of another user may
+    be readable alone.
+    """
     try:
         return path.open("r+b")
     except PermissionError:
@@ -190,7 +204,10 @@ def _read(path: Path) -> dict[str, Any] | None:
     try:
         owner = json.loads(path.read_text())
         return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
-    except (FileNotFoundError, ValueError):  # ValueError: neither JSON nor text, after a power cut or a flipped bit
+    except (
+        FileNotFoundError,
+        ValueError,
+    ):  # ValueError: neither JSON nor text, after a power cut or a flipped bit
         return None
 
 

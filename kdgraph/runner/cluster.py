@@ -1,8 +1,10 @@
-"""Runs as jobs of their own through submitit: on a SLURM cluster, or each in a process of this machine.
+"""Runs as jobs of their own through submitit: on a SLURM cluster, or each in a process of this
+machine.
 
-The launcher's node of Hydra names the resources. Hydra's plugin would submit them as well, but it waits for results in order,
-raises at the first job that is lost, forgets the ids of the others, and learns of states from ``sacct`` alone. A job carries its
-checked config, so that nothing is composed a second time.
+The launcher's node of Hydra names the resources. Hydra's plugin would submit them as well, but it
+waits for results in order, raises at the first job that is lost, forgets the ids of the others, and
+learns of states from ``sacct`` alone. A job carries its checked config, so that nothing is composed
+a second time.
 """
 
 from __future__ import annotations
@@ -33,12 +35,15 @@ LOOK_SECONDS = 15.0
 
 
 def run_through_submitit(
-    planned: Plan, todo: Sequence[Job], attempt: Callable[[RunConfig], Exception | None], watch: Watch
+    planned: Plan,
+    todo: Sequence[Job],
+    attempt: Callable[[RunConfig], Exception | None],
+    watch: Watch,
 ) -> dict[Path, str]:
     """Submit the jobs, wait until each has ended, and return failures in one line by run directory.
 
-    A job that is lost has no effect on the others. It is submitted once more where its node was lost, and not where it was
-    cancelled or met a limit, which it would meet again.
+    A job that is lost has no effect on the others. It is submitted once more where its node was
+    lost, and not where it was cancelled or met a limit, which it would meet again.
 
     Parameters
     ----------
@@ -54,7 +59,9 @@ def run_through_submitit(
     """
     node: Any = OmegaConf.to_container(planned.base.hydra.launcher, resolve=True)
     kind = "local" if str(node["_target_"]).endswith("LocalLauncher") else "slurm"
-    batch_size = int(planned.base.hydra.sweeper.get("max_batch_size") or 0) or _batch_size(kind, len(todo))
+    batch_size = int(planned.base.hydra.sweeper.get("max_batch_size") or 0) or _batch_size(
+        kind, len(todo)
+    )
     failures: dict[Path, str] = {}
     for first in range(0, len(todo), batch_size):
         batch = todo[first : first + batch_size]
@@ -63,7 +70,9 @@ def run_through_submitit(
 
 
 def _batch_size(kind: str, n_jobs: int) -> int:
-    """Return how many jobs are submitted at once: as many as there are cores, or as an array of SLURM may have."""
+    """Return how many jobs are submitted at once: as many as there are cores, or as an array of
+    SLURM may have.
+    """
     return min(n_jobs, cpu_count() if kind == "local" else slurm.max_array_size() or n_jobs)
 
 
@@ -90,7 +99,9 @@ class ApartFromMain:
         if self.main:
             exit_with(self.main, give_back_all)
         error = self.attempt(config)
-        if isinstance(error, UncompletedJobError):  # raised by submitit's handler of the signal before the limit
+        if isinstance(
+            error, UncompletedJobError
+        ):  # raised by submitit's handler of the signal before the limit
             job = JobEnvironment()
             error = RunFailed(slurm.out_of_time(job.job_id, self.node) + _log(job.paths))
             RunDir(config.run_dir).fail(error)
@@ -106,7 +117,13 @@ class ApartFromMain:
 class _Batch:
     """Jobs that are submitted at once, and what became of them."""
 
-    def __init__(self, node: dict[str, Any], kind: str, attempt: Callable[[RunConfig], Exception | None], watch: Watch) -> None:
+    def __init__(
+        self,
+        node: dict[str, Any],
+        kind: str,
+        attempt: Callable[[RunConfig], Exception | None],
+        watch: Watch,
+    ) -> None:
         self.node, self.kind, self.watch = node, kind, watch
         main = this_process() if kind == "local" else None
         self.task = ApartFromMain(attempt, node, main)
@@ -118,13 +135,17 @@ class _Batch:
         self.looked = -LOOK_SECONDS
 
     def run(self, jobs: Sequence[Job]) -> dict[Path, str]:
-        """Submit, wait, and return failures by run directory; an interruption cancels what has not ended."""
+        """Submit, wait, and return failures by run directory; an interruption cancels what has not
+        ended.
+        """
         try:
             self._submit(jobs)
             while self.open:
                 self._look()
                 if self.open:
-                    time.sleep(max(1.0, len(self.open) / 200))  # a look at each costs a call to the file system
+                    time.sleep(
+                        max(1.0, len(self.open) / 200)
+                    )  # a look at each costs a call to the file system
         except KeyboardInterrupt as error:
             self._leave(error)
             raise
@@ -132,14 +153,18 @@ class _Batch:
 
     def _submit(self, jobs: Sequence[Job]) -> None:
         try:
-            submitted = _executor(self.node, self.kind).map_array(self.task, [job.config for job in jobs])
+            submitted = _executor(self.node, self.kind).map_array(
+                self.task, [job.config for job in jobs]
+            )
         except Exception as error:  # sbatch and submitit have many
             why = f"the launcher could not start anything ({one_line(error)})"
             raise UsageError(f"{why}; {_way_out(str(error))}") from error
         self.open += zip(jobs, submitted, strict=True)
         if self.kind == "slurm":
             ids = " ".join(slurm.arrays_of(one.job_id for one in submitted))
-            self.watch.note(f"submitted as SLURM job {ids}; 'squeue -j {ids}' shows it, 'scancel {ids}' ends it")
+            self.watch.note(
+                f"submitted as SLURM job {ids}; 'squeue -j {ids}' shows it, 'scancel {ids}' ends it"
+            )
 
     def _look(self) -> None:
         """Take out the jobs that have ended."""
@@ -151,7 +176,9 @@ class _Batch:
             self._look_at_queue(slurm.jobs_in_queue())
 
     def _look_at_queue(self, queue: dict[str, str] | None) -> None:
-        """Find the jobs that left the queue without a result; where squeue fails, nothing is known of any."""
+        """Find the jobs that left the queue without a result; where squeue fails, nothing is known
+        of any.
+        """
         if queue is None:
             return
         now = time.monotonic()
@@ -166,22 +193,31 @@ class _Batch:
             if submitted.paths.result_pickle.exists() or not slurm.has_ended(state, now - since):
                 continue
             if state in slurm.NODE_LOST and job.run_dir not in self.submitted_again:
-                self.watch.note(f"SLURM job {name} was lost with its node ({state}); it is submitted again")
+                self.watch.note(
+                    f"SLURM job {name} was lost with its node ({state}); it is submitted again"
+                )
                 self.submitted_again.add(job.run_dir)
                 self.open.remove((job, submitted))
                 self._submit([job])
                 continue
-            self._end(job, submitted, slurm.why_it_ended(name, state, self.node) + _log(submitted.paths))
+            self._end(
+                job, submitted, slurm.why_it_ended(name, state, self.node) + _log(submitted.paths)
+            )
 
     def _report_held(self, name: str, reason: str) -> None:
         """Note once that a job waits for somebody to release it."""
         array = slurm.arrays_of([name])[0]
         if ("held" in reason.lower() or "NeverSatisfied" in reason) and array not in self.reported:
             self.reported.add(array)
-            self.watch.note(f"SLURM job {name} is held ({reason}); 'scontrol release {name}' lets it start, 'scancel {name}' ends it")
+            self.watch.note(
+                f"SLURM job {name} is held ({reason}); 'scontrol release {name}' lets it start,"
+                f" 'scancel {name}' ends it"
+            )
 
     def _failure(self, submitted: Any) -> str | None:
-        """Return why a job failed, as far as its result shows it; None too where its process left none."""
+        """Return why a job failed, as far as its result shows it; None too where its process left
+        none.
+        """
         if not submitted.paths.result_pickle.exists():
             return None
         error = submitted.exception()
@@ -189,7 +225,11 @@ class _Batch:
             return submitted.result()
         if "timed-out" in str(error):  # before the run began, or after it
             return slurm.out_of_time(submitted.job_id, self.node) + _log(submitted.paths)
-        lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(("---", "You can check", "  - "))]
+        lines = [
+            line
+            for line in str(error).splitlines()
+            if line.strip() and not line.startswith(("---", "You can check", "  - "))
+        ]
         return f"job {submitted.job_id} failed: {lines[-1].strip()}{_log(submitted.paths)}"
 
     def _end(self, job: Job, submitted: Any, failure: str | None) -> None:
@@ -198,7 +238,9 @@ class _Batch:
             self.failures[job.run_dir] = failure
 
     def _leave(self, error: KeyboardInterrupt) -> None:
-        """Cancel what has not ended; where the connection was lost, leave it to the cluster, and say so."""
+        """Cancel what has not ended; where the connection was lost, leave it to the cluster, and
+        say so.
+        """
         names = [submitted.job_id for _, submitted in self.open]
         if not names:
             return
@@ -206,7 +248,9 @@ class _Batch:
             for _, submitted in self.open:
                 submitted.cancel()
             deadline = time.monotonic() + 5
-            while time.monotonic() < deadline and not all(submitted.done() for _, submitted in self.open):
+            while time.monotonic() < deadline and not all(
+                submitted.done() for _, submitted in self.open
+            ):
                 time.sleep(0.1)
             return
         ids = " ".join(slurm.arrays_of(names))
@@ -224,13 +268,23 @@ def _executor(node: dict[str, Any], kind: str) -> Any:
     from hydra_plugins.hydra_submitit_launcher.config import BaseQueueConf
 
     logging.getLogger("submitit").setLevel(logging.ERROR)  # it logs to stdout, where --json goes
-    values = {key: value for key, value in node.items() if key not in ("_target_", "submitit_folder", "max_num_timeout")}
+    values = {
+        key: value
+        for key, value in node.items()
+        if key not in ("_target_", "submitit_folder", "max_num_timeout")
+    }
     if "signal_delay_s" in values:
-        values["signal_delay_s"] = slurm.signal_delay(float(values["timeout_min"]), float(values["signal_delay_s"]))
-    retries = {f"{kind}_max_num_timeout": node["max_num_timeout"]} if "max_num_timeout" in node else {}
+        values["signal_delay_s"] = slurm.signal_delay(
+            float(values["timeout_min"]), float(values["signal_delay_s"])
+        )
+    retries = (
+        {f"{kind}_max_num_timeout": node["max_num_timeout"]} if "max_num_timeout" in node else {}
+    )
     executor = submitit.AutoExecutor(folder=node["submitit_folder"], cluster=kind, **retries)
     shared = {field.name for field in fields(BaseQueueConf)}
-    executor.update_parameters(**{key if key in shared else f"{kind}_{key}": value for key, value in values.items()})
+    executor.update_parameters(
+        **{key if key in shared else f"{kind}_{key}": value for key, value in values.items()}
+    )
     return executor
 
 

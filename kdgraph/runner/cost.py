@@ -15,7 +15,9 @@ from pathlib import Path
 
 @dataclass
 class Cost:
-    """Wall-clock seconds, and the largest resident memory of the process meanwhile, in MB (10⁶ bytes)."""
+    """Wall-clock seconds, and the largest resident memory of the process meanwhile, in MB (10⁶
+    bytes).
+    """
 
     seconds: float = 0.0
     peak_memory_mb: float = 0.0
@@ -29,8 +31,9 @@ _around: ContextVar[Cost | None] = ContextVar("_around", default=None)
 def measured() -> Iterator[Cost]:
     """Fill in the cost when the block ends.
 
-    Linux can forget the old peak, so each stage has its own; elsewhere the peak is that of the process so far. What is measured inside of
-    another block counts there too, and so does what that block needed before.
+    Linux can forget the old peak, so each stage has its own; elsewhere the peak is that of the
+    process so far. What is measured inside of another block counts there too, and so does what that
+    block needed before.
     """
     cost, around = Cost(), _around.get()
     if around is not None:

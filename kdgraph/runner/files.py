@@ -19,7 +19,8 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_atomically(path: Path, content: bytes, option: str = OUT) -> None:
-    """Write beside ``path`` and rename: a reader, or a kill at any moment, sees the old content or the new, never a part.
+    """Write beside ``path`` and rename: a reader, or a kill at any moment, sees the old content or
+    the new, never a part.
 
     Parameters
     ----------
@@ -72,11 +73,15 @@ def told_in_one_line(path: Path, option: str = OUT) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CannotWrite(f"cannot write {path}: {_reason(error)}; {_remedy(error, option)}") from error
+        raise CannotWrite(
+            f"cannot write {path}: {_reason(error)}; {_remedy(error, option)}"
+        ) from error
 
 
 def refuse_folder(path: Path, flag: str) -> None:
-    """Raise UsageError if the file that ``flag`` names is a folder, before anything is done for it."""
+    """Raise UsageError if the file that ``flag`` names is a folder, before anything is done for
+    it.
+    """
     if os.path.isdir(path):  # False, where Path.is_dir raises, of a name that is too long
         raise UsageError(f"{flag} must be a file, got '{path}', which is a folder")
 
@@ -88,7 +93,10 @@ def _reason(error: OSError) -> str:
 
 def _remedy(error: OSError, option: str) -> str:
     if error.errno in DISK_FULL:
-        return f"free some space ('kdg gc' deletes what no run needs) or name another folder with {option}, and give the same command again"
+        return (
+            "free some space ('kdg gc' deletes what no run needs) or name another folder with"
+            f" {option}, and give the same command again"
+        )
     if error.errno in (errno.EISDIR, errno.EEXIST, errno.ENOTDIR, errno.ENOENT):
         return f"name another place with {option}"
     if error.errno == errno.ENAMETOOLONG:
@@ -97,6 +105,8 @@ def _remedy(error: OSError, option: str) -> str:
 
 
 def sweep_leftovers(folder: Path) -> None:
-    """Remove what writers that were killed left behind; call it only while no other process writes there."""
+    """Remove what writers that were killed left behind; call it only while no other process writes
+    there.
+    """
     for temporary in folder.glob(".*.tmp"):
         temporary.unlink(missing_ok=True)

@@ -1,8 +1,9 @@
 """What the store keeps for no finished run: found, and deleted.
 
-An entry is needed as long as a finished run's record names it, or a running one's: a run says in ``stages.json`` which entries are its own
-before it asks for the first of them, and its claim says whether it is running. What another process is making has a claim of its own.
-The claim of a living process is its own to remove.
+An entry is needed as long as a finished run's record names it, or a running one's: a run says in
+``stages.json`` which entries are its own before it asks for the first of them, and its claim says
+whether it is running. What another process is making has a claim of its own. The claim of a living
+process is its own to remove.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from kdgraph.runner.sealed import ChecksumError, check_and_load
 from kdgraph.runner.store import CLAIM, FOLDER, SUFFIX
 
 _OF_ENTRY = re.compile(r"\.?([0-9a-f]{24})\.")
-"""Every file of an entry begins with its key: itself, its claim, the state of its training, what a killed writer left."""
+"""Every file of an entry begins with its key: itself, its claim, the state of its training, what a
+killed writer left.
+"""
 OLDER, CHECKPOINTS, LEFTOVERS = "older version", "checkpoints", "leftovers"
 
 
 @dataclass(frozen=True)
 class Garbage:
-    """A file that nobody needs; ``kind`` is its stage, or what else it is; ``frees`` the bytes that its end would leave free."""
+    """A file that nobody needs; ``kind`` is its stage, or what else it is; ``frees`` the bytes that
+    its end would leave free.
+    """
 
     path: Path
     kind: str
@@ -32,14 +37,18 @@ class Garbage:
 
 
 def garbage(out: Path) -> list[Garbage]:
-    """Files of the store of ``out`` that no finished run refers to and no running one holds, by kind."""
+    """Files of the store of ``out`` that no finished run refers to and no running one holds, by
+    kind.
+    """
     needed = {name for run in _runs(out) for name in _needed_by(run)}
     found = (_judged(path, needed) for path in sorted((out / FOLDER).glob("*/*")) if path.is_file())
     return sorted((each for each in found if each), key=lambda each: (each.kind, each.path))
 
 
 def damaged_records(out: Path) -> list[str]:
-    """Return a line on each record below ``out`` that is not as it was written: which entries its run needs is not known."""
+    """Return a line on each record below ``out`` that is not as it was written: which entries its
+    run needs is not known.
+    """
     return [line for run in _runs(out) if (line := RunDir(run).damage())]
 
 
@@ -69,7 +78,11 @@ def _judged(path: Path, needed: set[str]) -> Garbage | None:
         return Garbage(path, LEFTOVERS, frees)
     if path.suffix == SUFFIX:
         return None if entry in needed else Garbage(path, path.parent.name, frees)
-    return None if entry in needed and not path.with_name(f"{match[1]}{SUFFIX}").exists() else Garbage(path, CHECKPOINTS, frees)
+    return (
+        None
+        if entry in needed and not path.with_name(f"{match[1]}{SUFFIX}").exists()
+        else Garbage(path, CHECKPOINTS, frees)
+    )
 
 
 def _needed_by(run: Path) -> Iterator[str]:

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def heard_warnings() -> Iterator[list[str]]:
-    """Fill in the messages of the block's warnings, each once, when it ends; an exception that leaves it carries them as notes."""
+    """Fill in the messages of the block's warnings, each once, when it ends; an exception that
+    leaves it carries them as notes.
+    """
     heard: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         try:

@@ -1,8 +1,10 @@
-"""Which run directory a point of a sweep has, remembered: what is done is skipped without composing its config, 3 to 100 ms a point.
+"""Which run directory a point of a sweep has, remembered: what is done is skipped without composing
+its config, 3 to 100 ms a point.
 
-Lines of JSON in ``<out>/.sweeps/index-<digest>.jsonl``, where the digest is of everything that overrides are composed from: other YAML,
-another index. The files that rows are read from are part of a run's id, so a point with such files is known only while they are as they
-were. Losing an index costs time and nothing else.
+Lines of JSON in ``<out>/.sweeps/index-<digest>.jsonl``, where the digest is of everything that
+overrides are composed from: other YAML, another index. The files that rows are read from are part
+of a run's id, so a point with such files is known only while they are as they were. Losing an index
+costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -31,9 +33,13 @@ class Index:
 
     @classmethod
     def of(cls, planned: Plan) -> Index:
-        """Read what is known; a line that was cut off by a kill, or is not as it was written, is left out."""
+        """Read what is known; a line that was cut off by a kill, or is not as it was written, is
+        left out.
+        """
         digest = planned.composer.digest() if planned.multirun else None
-        if digest is None or any("oc.env" in override for job in planned.jobs for override in job.overrides):
+        if digest is None or any(
+            "oc.env" in override for job in planned.jobs for override in job.overrides
+        ):
             return cls(None, {})
         path = planned.out / ".sweeps" / f"index-{digest[:16]}.jsonl"
         return cls(path, _read(path))
@@ -41,14 +47,20 @@ class Index:
     def known(self) -> dict[str, Path]:
         """Key → run directory, of those whose files are as they were."""
         seen: dict[str, bool] = {}
-        return {key: Path(entry["run_dir"]) for key, entry in self.entries.items() if _as_it_was(entry.get("files") or [], seen)}
+        return {
+            key: Path(entry["run_dir"])
+            for key, entry in self.entries.items()
+            if _as_it_was(entry.get("files") or [], seen)
+        }
 
     def remember(self, jobs: Iterable[Job]) -> None:
         """Add jobs that have been composed; other processes may do the same at the same time."""
         lines = [_line(job.key, job.config) for job in jobs]
         if self.path is None or not lines:
             return
-        with suppress(OSError):  # a full disk, a folder of somebody else's: an index saves time and nothing else
+        with suppress(
+            OSError
+        ):  # a full disk, a folder of somebody else's: an index saves time and nothing else
             self._append(lines)
 
     def _append(self, lines: Iterable[bytes]) -> None:
@@ -74,8 +86,14 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _line(key: str, config: RunConfig) -> bytes:
-    files = [[*astuple(read), read.stamp(), read.digest()] for read in what_is_read(config.science()).values()]
-    return add_checksum({"key": key, "run_dir": str(config.run_dir), "files": files}, indent=None) + b"\n"
+    files = [
+        [*astuple(read), read.stamp(), read.digest()]
+        for read in what_is_read(config.science()).values()
+    ]
+    return (
+        add_checksum({"key": key, "run_dir": str(config.run_dir), "files": files}, indent=None)
+        + b"\n"
+    )
 
 
 def _as_it_was(files: Iterable[Any], seen: dict[str, bool]) -> bool:

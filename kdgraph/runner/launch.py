@@ -1,4 +1,6 @@
-"""The jobs of a plan, each to its end: in this process, or wherever the launcher of Hydra that the config names starts them."""
+"""The jobs of a plan, each to its end: in this process, or wherever the launcher of Hydra that the
+config names starts them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ NOT_STARTED = "not started: another run failed, and fail_fast=true"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: with a record, or with a failure in one line; ``error`` is the exception where it is known."""
+    """How a job ended: with a record, or with a failure in one line; ``error`` is the exception
+    where it is known.
+    """
 
     job: Job
     record: dict[str, Any] | None
@@ -55,7 +59,9 @@ def launch(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) -> lis
         If ``KDGRAPH_KEY_FILE`` names a file that holds no key for models.
     """
     if todo:
-        current_key()  # one that cannot be used ends the sweep before its first run, and jobs elsewhere find one that is there
+        # one that cannot be used ends the sweep before its first run, and jobs elsewhere find one
+        # that is there
+        current_key()
     before = {job.run_dir: RunDir(job.run_dir).ended for job in todo}
     errors: Mapping[Path, Exception | str] = {}
     if todo and (planned.is_remote or (planned.parallel and len(todo) > 1)):
@@ -69,7 +75,9 @@ def _one_after_the_other(planned: Plan, todo: Sequence[Job], watch: Watch) -> di
     errors: dict[Path, Exception] = {}
     for place, job in enumerate(todo, 1):
         count = f"{place}/{len(todo)}  " if planned.multirun else ""
-        watch.begin(f"{count}{job.config.dataset['name']} → {job.config.method}  seed {job.config.seed}")
+        watch.begin(
+            f"{count}{job.config.dataset['name']} → {job.config.method}  seed {job.config.seed}"
+        )
         if error := attempt(job.config, watch):
             errors[job.run_dir] = error
             if planned.fail_fast:
@@ -78,12 +86,16 @@ def _one_after_the_other(planned: Plan, todo: Sequence[Job], watch: Watch) -> di
 
 
 def _outcome(planned: Plan, job: Job, error: Exception | str | None, before: Ended) -> Outcome:
-    """Read from the files how a job ended, and where they lack it, from what came back from its process.
+    """Read from the files how a job ended, and where they lack it, from what came back from its
+    process.
 
-    A record that was there before is as good where it was not to be replaced: another command may have finished the run just now.
+    A record that was there before is as good where it was not to be replaced: another command may
+    have finished the run just now.
     """
     folder = RunDir(job.run_dir)
-    is_it = folder.ended.record is not None and not (planned.force and folder.ended.record == before.record)
+    is_it = folder.ended.record is not None and not (
+        planned.force and folder.ended.record == before.record
+    )
     if not isinstance(error, Exception) and is_it and (record := folder.record()):
         return Outcome(job, record)
     if folder.ended.failure not in (None, before.failure):
@@ -96,7 +108,9 @@ def _outcome(planned: Plan, job: Job, error: Exception | str | None, before: End
 
 
 def _why_lost(job: Job) -> str:
-    """Return why a process may have ended that left nothing: a full disk leaves it no place to write down that the disk is full."""
+    """Return why a process may have ended that left nothing: a full disk leaves it no place to
+    write down that the disk is full.
+    """
     try:
         check_writable(job.run_dir.parent)
     except CannotWrite as error:
@@ -105,9 +119,13 @@ def _why_lost(job: Job) -> str:
 
 
 def with_hydra(arguments: Sequence[str]) -> None:
-    """``hydra.main`` with our config folder, for its own views of the config: it prints them and may exit by itself."""
+    """``hydra.main`` with our config folder, for its own views of the config: it prints them and
+    may exit by itself.
+    """
     with _argv(["kdg run", *arguments]):
-        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(lambda config: None)()
+        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")(
+            lambda config: None
+        )()
 
 
 @contextmanager

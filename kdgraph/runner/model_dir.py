@@ -1,6 +1,8 @@
-"""``model/`` of a run: the parent and the calibrated model as the store has them, and what rows they take.
+"""``model/`` of a run: the parent and the calibrated model as the store has them, and what rows
+they take.
 
-The two files are hard links to the store's, so that they cost no disk, and stay when the store is deleted or the run is copied elsewhere.
+The two files are hard links to the store's, so that they cost no disk, and stay when the store is
+deleted or the run is copied elsewhere.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ from kdgraph.runner.store import SUFFIX, Made
 FOLDER = "model"
 CALIBRATED, PARENT, SCHEMA = f"calibrated{SUFFIX}", f"parent{SUFFIX}", "schema.json"
 _KNOWN = ("kdgraph", "sklearn", "numpy", "torch")
-"""Packages that have a list of their own of what may be read (:mod:`kdgraph.persistence.allowed`)."""
+"""Packages that have a list of their own of what may be read
+(:mod:`kdgraph.persistence.allowed`).
+"""
 _IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
 def keep(run_dir: Path, fitted: Made, calibrated: Made, schema: Mapping[str, Any]) -> list[str]:
-    """Put the models into the run's directory; gives the names of the files, none where a stage has no entry in the store."""
+    """Put the models into the run's directory; gives the names of the files, none where a stage has
+    no entry in the store.
+    """
     if fitted.entry is None or calibrated.entry is None:
         return []
     folder = run_dir / FOLDER
@@ -31,7 +37,9 @@ def keep(run_dir: Path, fitted: Made, calibrated: Made, schema: Mapping[str, Any
     sweep_leftovers(folder)
     _put(fitted, folder / PARENT, {})
     _put(calibrated, folder / CALIBRATED, {"parent": fitted.value})
-    write_atomically(folder / SCHEMA, json.dumps(schema, indent=1, ensure_ascii=False, allow_nan=False).encode())
+    write_atomically(
+        folder / SCHEMA, json.dumps(schema, indent=1, ensure_ascii=False, allow_nan=False).encode()
+    )
     return [f"{FOLDER}/{name}" for name in (PARENT, CALIBRATED, SCHEMA)]
 
 

@@ -13,8 +13,9 @@ from kdgraph.runner.watch import Watch
 def run(config: RunConfig, watch: Watch | None = None) -> dict[str, Any]:
     """Do the run, or find it done, and return its record.
 
-    A run that another process is doing at the moment is waited for, and its record is used. What fails is kept as ``error.txt``, raised,
-    and tried again next time; stages that were finished before stay in the store.
+    A run that another process is doing at the moment is waited for, and its record is used. What
+    fails is kept as ``error.txt``, raised, and tried again next time; stages that were finished
+    before stay in the store.
     """
     watch = watch or Watch()
     folder = RunDir(config.run_dir)
@@ -44,7 +45,9 @@ def attempt(config: RunConfig, watch: Watch) -> Exception | None:
 
 def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
     """The four stages, what they leave in the run's directory, the record."""
-    from threadpoolctl import threadpool_limits  # these here, because a run that is done needs no scikit-learn
+    from threadpoolctl import (
+        threadpool_limits,
+    )  # these here, because a run that is done needs no scikit-learn
 
     from kdgraph.base import Model
     from kdgraph.runner.artifacts import draw, keep_models, write_answers
@@ -70,9 +73,21 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
 
         watch.stage("figures")
         drawn = make(lambda: draw(config, splits, evaluated.value, (parent, model), folder.path))
-        files |= {"figures": drawn.value, "model": keep_models(config, splits, fitted, calibrated, folder.path)}
-        files["sha256"] = {name: file_checksum(folder.path / name) for name in (files["predictions"], *files["tables"].values())}
+        files |= {
+            "figures": drawn.value,
+            "model": keep_models(config, splits, fitted, calibrated, folder.path),
+        }
+        files["sha256"] = {
+            name: file_checksum(folder.path / name)
+            for name in (files["predictions"], *files["tables"].values())
+        }
         refuse_changed(config.files, config.science())
 
-        done = {"split": divided, "fit": fitted, "calibrate": calibrated, "evaluate": evaluated, "figures": drawn}
+        done = {
+            "split": divided,
+            "fit": fitted,
+            "calibrate": calibrated,
+            "evaluate": evaluated,
+            "figures": drawn,
+        }
         return make_record(config, splits, done, model.learnt(), files, stored.entries)

@@ -24,7 +24,9 @@ HELD = "stages.json"
 """The entries of the store that a run will ask for, until it is done."""
 RECORD = "result.json"
 ASIDE = ".damaged"
-"""What the name of a file ends in that was not as it was written, and that another one has replaced."""
+"""What the name of a file ends in that was not as it was written, and that another one has
+replaced.
+"""
 
 
 FIRST_SEALED = 7
@@ -32,20 +34,26 @@ FIRST_SEALED = 7
 
 
 def is_current(record: Mapping[str, Any]) -> bool:
-    """Return whether a record is one of this version: its keys, and the code of the stages behind its numbers."""
+    """Return whether a record is one of this version: its keys, and the code of the stages behind
+    its numbers.
+    """
     return record.get("schema") == RECORD_SCHEMA and record.get("code") == CODE_SCHEMA
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Versions of the record and of the last failure, None where there is none: what changes when a run ends once more."""
+    """Versions of the record and of the last failure, None where there is none: what changes when a
+    run ends once more.
+    """
 
     record: tuple[int, int] | None
     failure: tuple[int, int] | None
 
 
 def unsealed(content: bytes) -> dict[str, Any] | None:
-    """Return a record of a schema that had no checksum; None where it is none, as where one has lost its own."""
+    """Return a record of a schema that had no checksum; None where it is none, as where one has
+    lost its own.
+    """
     try:
         record = json.loads(content)
     except (ValueError, RecursionError):
@@ -55,16 +63,24 @@ def unsealed(content: bytes) -> dict[str, Any] | None:
 
 
 class RunDir:
-    """``result.json`` is the only mark of done; ``running.json`` is the claim, ``error.txt`` the last failure."""
+    """``result.json`` is the only mark of done; ``running.json`` is the claim, ``error.txt`` the
+    last failure.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def record(self) -> dict[str, Any] | None:
-        """Return the record of the finished run, or None where there is none, none that is whole, or one of earlier code."""
+        """Return the record of the finished run, or None where there is none, none that is whole,
+        or one of earlier code.
+        """
         try:
             record = check_and_load((self.path / RECORD).read_bytes())
-        except (FileNotFoundError, NotADirectoryError, ChecksumError):  # a power cut may leave an empty file: not done
+        except (
+            FileNotFoundError,
+            NotADirectoryError,
+            ChecksumError,
+        ):  # a power cut may leave an empty file: not done
             return None
         return record if is_current(record) else None
 
@@ -78,20 +94,33 @@ class RunDir:
             check_and_load(content)
         except ChecksumError as error:
             if unsealed(content) is None:
-                return f"{self.path / RECORD} is damaged ({error}); a run sets it aside as {RECORD}{ASIDE} and makes it again"
+                return (
+                    f"{self.path / RECORD} is damaged ({error}); a run sets it aside as"
+                    f" {RECORD}{ASIDE} and makes it again"
+                )
         return None
 
     def set_aside_damaged(self) -> None:
-        """Rename a record that is not as it was written; call it only while no other process writes there."""
+        """Rename a record that is not as it was written; call it only while no other process writes
+        there.
+        """
         if self.damage():
             self._set_aside(RECORD)
 
     def changed_files(self, record: Mapping[str, Any]) -> list[str]:
-        """Return the names of the run's files, predictions first, that are gone or are not as they were written."""
-        return [name for name, digest in record["files"].get("sha256", {}).items() if file_checksum(self.path / name) != digest]
+        """Return the names of the run's files, predictions first, that are gone or are not as they
+        were written.
+        """
+        return [
+            name
+            for name, digest in record["files"].get("sha256", {}).items()
+            if file_checksum(self.path / name) != digest
+        ]
 
     def set_aside_changed(self, record: Mapping[str, Any]) -> list[str]:
-        """Rename the files that are not as they were written, and the record with them; return their names."""
+        """Rename the files that are not as they were written, and the record with them; return
+        their names.
+        """
         changed = self.changed_files(record)
         for name in [*changed, RECORD] if changed else []:
             self._set_aside(name)
@@ -110,7 +139,11 @@ class RunDir:
     def failure(self) -> str | None:
         """What went wrong last time, in one line, or None."""
         try:
-            return (self.path / "error.txt").read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+            return (
+                (self.path / "error.txt")
+                .read_text(encoding="utf-8", errors="replace")
+                .partition("\n")[0]
+            )
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -127,11 +160,15 @@ class RunDir:
             yield waited
 
     def tidy(self) -> None:
-        """Of a run that is done: remove the claim of one that was killed as soon as it had written the record."""
+        """Of a run that is done: remove the claim of one that was killed as soon as it had written
+        the record.
+        """
         clear(self.path / CLAIM)
 
     def hold(self, entries: Mapping[str, str]) -> None:
-        """From now on these entries of the store are this run's own, by stage; they stay its own by the record."""
+        """From now on these entries of the store are this run's own, by stage; they stay its own by
+        the record.
+        """
         write_atomically(self.path / HELD, add_checksum({"store": entries}))
 
     def finish(self, record: dict[str, Any]) -> None:
@@ -156,6 +193,8 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 
 def one_line(error: Exception) -> str:
-    """``ValueError: what it says``, whatever line breaks that has; of our own errors, which say enough, what they say."""
+    """``ValueError: what it says``, whatever line breaks that has; of our own errors, which say
+    enough, what they say.
+    """
     text = str(error) if isinstance(error, KdgError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())

@@ -1,4 +1,6 @@
-"""JSON with a checksum at its end, so that a file in which a single bit has changed is not read as if it were whole."""
+"""JSON with a checksum at its end, so that a file in which a single bit has changed is not read as
+if it were whole.
+"""
 
 from __future__ import annotations
 

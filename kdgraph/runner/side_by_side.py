@@ -1,6 +1,8 @@
-"""Jobs side by side, in processes that a launcher of Hydra starts: here by joblib, on a cluster by submitit.
+"""Jobs side by side, in processes that a launcher of Hydra starts: here by joblib, on a cluster by
+submitit.
 
-Cores are shared at one level, by the jobs: the kernels of each get one, or what a cluster gives a job.
+Cores are shared at one level, by the jobs: the kernels of each get one, or what a cluster gives a
+job.
 """
 
 from __future__ import annotations
@@ -41,9 +43,11 @@ CLEAR_SECONDS = 3.0
 
 
 def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) -> dict[Path, str]:
-    """Run the jobs, each to its end; return failures in one line by run directory, as far as they came back from the processes.
+    """Run the jobs, each to its end; return failures in one line by run directory, as far as they
+    came back from the processes.
 
-    What a run directory holds goes before: a process may be lost, and another one may finish its run.
+    What a run directory holds goes before: a process may be lost, and another one may finish its
+    run.
 
     Parameters
     ----------
@@ -55,7 +59,11 @@ def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) 
     launcher: Any = planned.base.hydra.launcher
     cores = int(launcher.get("cpus_per_task") or 1)
     watch.note(_line(launcher, len(todo), cores))
-    stop = planned.out.resolve() / ".sweeps" / f"failed-{uuid.uuid4().hex[:8]}" if planned.fail_fast else None
+    stop = (
+        planned.out.resolve() / ".sweeps" / f"failed-{uuid.uuid4().hex[:8]}"
+        if planned.fail_fast
+        else None
+    )
     count = Count([job.run_dir for job in todo], n_done)
     attempt_apart = Attempt(cores, Path.cwd(), stop)
     try:
@@ -72,14 +80,23 @@ def side_by_side(planned: Plan, todo: Sequence[Job], n_done: int, watch: Watch) 
 
 
 def _clear_dead_claims(todo: Sequence[Job]) -> None:
-    """Remove what processes that were ended with this one had claimed, in run directories and in the store.
+    """Remove what processes that were ended with this one had claimed, in run directories and in
+    the store.
 
-    They were killed a moment ago, so it looks again for a while; the claims of processes that live on stay.
+    They were killed a moment ago, so it looks again for a while; the claims of processes that live
+    on stay.
     """
     claims = [job.run_dir / CLAIM for job in todo]
     stores = {Path(job.config.out) / STORE for job in todo}
     deadline = time.monotonic() + CLEAR_SECONDS
-    while left := [path for path in (*claims, *(path for store in stores for path in store.glob(f"*/*{STORE_CLAIM}"))) if path.exists()]:
+    while left := [
+        path
+        for path in (
+            *claims,
+            *(path for store in stores for path in store.glob(f"*/*{STORE_CLAIM}")),
+        )
+        if path.exists()
+    ]:
         for path in left:
             clear(path)
         if time.monotonic() > deadline:
@@ -87,13 +104,24 @@ def _clear_dead_claims(todo: Sequence[Job]) -> None:
         time.sleep(0.1)
 
 
-def _run_through_hydra(planned: Plan, todo: Sequence[Job], attempt_apart: Attempt, watch: Watch) -> dict[Path, str]:
-    methods = {job.config.run_id: job.config.method for job in todo}  # all that travels to each job: a thousand configs are megabytes
+def _run_through_hydra(
+    planned: Plan, todo: Sequence[Job], attempt_apart: Attempt, watch: Watch
+) -> dict[Path, str]:
+    methods = {
+        job.config.run_id: job.config.method for job in todo
+    }  # all that travels to each job: a thousand configs are megabytes
     with _hydra(planned) as context:
         task = Task(methods, attempt_apart)
-        launcher: Any = Plugins.instance().instantiate_launcher(config=planned.base, hydra_context=context, task_function=task)
-        if _is_joblib(planned.base.hydra.launcher):  # its processes end with this one, whatever ends it, from their start on
-            launcher.joblib |= {"initializer": exit_with, "initargs": (this_process(), give_back_all)}
+        launcher: Any = Plugins.instance().instantiate_launcher(
+            config=planned.base, hydra_context=context, task_function=task
+        )
+        if _is_joblib(
+            planned.base.hydra.launcher
+        ):  # its processes end with this one, whatever ends it, from their start on
+            launcher.joblib |= {
+                "initializer": exit_with,
+                "initargs": (this_process(), give_back_all),
+            }
         failures: dict[Path, str] = {}
         size = max(1, int(planned.base.hydra.sweeper.get("max_batch_size") or len(todo)))
         _outlive(lambda jobs: _launch(launcher, jobs, size, failures), todo, watch)
@@ -106,14 +134,18 @@ def _launch(launcher: Any, jobs: Sequence[Job], size: int, failures: dict[Path, 
         batch = jobs[first : first + size]
         returned = launcher.launch([job.overrides for job in batch], initial_job_idx=first)
         for job, one in zip(batch, returned or (), strict=False):  # a launcher may return nothing
-            if getattr(one, "status", None) is JobStatus.COMPLETED and isinstance(one.return_value, str):
+            if getattr(one, "status", None) is JobStatus.COMPLETED and isinstance(
+                one.return_value, str
+            ):
                 failures[job.run_dir] = one.return_value
 
 
 def _outlive(start: Callable[[Sequence[Job]], None], todo: Sequence[Job], watch: Watch) -> None:
-    """Start all jobs, and those that are left when a process dies, out of memory for instance, which ends all that are side by side.
+    """Start all jobs, and those that are left when a process dies, out of memory for instance,
+    which ends all that are side by side.
 
-    Of the jobs that were at work then, one is to blame. They are started again at the end, each alone, so that it takes no other with it.
+    Of the jobs that were at work then, one is to blame. They are started again at the end, each
+    alone, so that it takes no other with it.
     """
     before = {job.run_dir: RunDir(job.run_dir).ended for job in todo}
     left, at_work = list(todo), list[Job]()
@@ -121,15 +153,22 @@ def _outlive(start: Callable[[Sequence[Job]], None], todo: Sequence[Job], watch:
         try:
             start(left)
             break
-        except Exception as error:  # each launcher has its own; what they mean is read from the run directories
+        except (
+            Exception
+        ) as error:  # each launcher has its own; what they mean is read from the run directories
             not_ended = [job for job in left if RunDir(job.run_dir).ended == before[job.run_dir]]
             begun = [job for job in not_ended if (job.run_dir / CLAIM).exists()]
             if len(not_ended) == len(left) and not begun:
                 why = f"the launcher could not start anything ({one_line(error)})"
-                raise UsageError(f"{why}; hydra/launcher=joblib runs on this machine, basic one after the other") from error
+                raise UsageError(
+                    f"{why}; hydra/launcher=joblib runs on this machine, basic one after the other"
+                ) from error
             at_work += begun
             left = [job for job in not_ended if job not in begun]
-            watch.note(f"a process was lost ({one_line(error)[:150]}); what was at work is tried again, each run alone: {len(begun)}")
+            watch.note(
+                f"a process was lost ({one_line(error)[:150]}); what was at work is tried again,"
+                f" each run alone: {len(begun)}"
+            )
     for job in at_work:
         with suppress(Exception):  # its directory tells
             start([job])
@@ -152,7 +191,9 @@ class Attempt:
 
     def __call__(self, config: RunConfig) -> Exception | None:
         """Do the run; its failure is kept in its directory, and returned."""
-        os.chdir(self.folder)  # a process of joblib may be left from a sweep that was given elsewhere
+        os.chdir(
+            self.folder
+        )  # a process of joblib may be left from a sweep that was given elsewhere
         if self.stop and self.stop.exists():
             return None
         error = attempt(replace(config, n_jobs=self.n_jobs), Sibling())
@@ -219,7 +260,9 @@ def _hydra(planned: Plan) -> Iterator[HydraContext]:
 
 
 def _imports_are_no_leak() -> None:
-    """Joblib restarts a process that grows by 300 MB after its first job, which torch and numba do when they are imported."""
+    """Joblib restarts a process that grows by 300 MB after its first job, which torch and numba do
+    when they are imported.
+    """
     from joblib.externals.loky import process_executor
 
     process_executor._MAX_MEMORY_LEAK_SIZE = int(4e9)

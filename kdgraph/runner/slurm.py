@@ -1,6 +1,8 @@
-"""What SLURM shows of its jobs: which are in the queue, how others ended, how many an array may have.
+"""What SLURM shows of its jobs: which are in the queue, how others ended, how many an array may
+have.
 
-``sacct``, which submitit reads, needs accounting; ``squeue`` and ``scontrol`` are there wherever SLURM is.
+``sacct``, which submitit reads, needs accounting; ``squeue`` and ``scontrol`` are there wherever
+SLURM is.
 """
 
 from __future__ import annotations
@@ -11,11 +13,15 @@ import subprocess
 from collections.abc import Iterable, Mapping
 
 NODE_LOST = ("NODE_FAIL", "BOOT_FAIL", "PREEMPTED")
-"""States of a job that its node or its neighbours ended: the same job may well succeed elsewhere."""
+"""States of a job that its node or its neighbours ended: the same job may well succeed
+elsewhere.
+"""
 
 
 def jobs_in_queue() -> dict[str, str] | None:
-    """Return the reason that SLURM gives for each job of this user that has not ended, by job id; None where squeue fails."""
+    """Return the reason that SLURM gives for each job of this user that has not ended, by job id;
+    None where squeue fails.
+    """
     output = _output("squeue", "--noheader", "--array", f"--user={os.getuid()}", "--format=%i|%r")
     return None if output is None else parse_queue(output)
 
@@ -26,15 +32,25 @@ def parse_queue(output: str) -> dict[str, str]:
     >>> parse_queue("94_3|Resources\n95|None\n")
     {'94_3': 'Resources', '95': 'None'}
     """
-    return {job: reason for job, _, reason in (line.strip().partition("|") for line in output.splitlines()) if job}
+    return {
+        job: reason
+        for job, _, reason in (line.strip().partition("|") for line in output.splitlines())
+        if job
+    }
 
 
 def state_of(job_id: str) -> str:
-    """Return the state of a job that has left the queue, such as ``TIMEOUT``; ``UNKNOWN`` where SLURM has forgotten it."""
-    shown = _output("scontrol", "show", "job", "--oneliner", job_id)  # for some minutes after its end
+    """Return the state of a job that has left the queue, such as ``TIMEOUT``; ``UNKNOWN`` where
+    SLURM has forgotten it.
+    """
+    shown = _output(
+        "scontrol", "show", "job", "--oneliner", job_id
+    )  # for some minutes after its end
     if shown and (state := re.search(r"\bJobState=(\w+)", shown)):
         return state[1]
-    counted = _output("sacct", "--allocations", "--noheader", "--parsable2", f"--jobs={job_id}", "--format=State")
+    counted = _output(
+        "sacct", "--allocations", "--noheader", "--parsable2", f"--jobs={job_id}", "--format=State"
+    )
     return counted.split()[0] if counted and counted.split() else "UNKNOWN"  # "CANCELLED by 0"
 
 
@@ -60,7 +76,8 @@ def arrays_of(job_ids: Iterable[str]) -> list[str]:
 
 
 def has_ended(state: str, seconds_absent: float) -> bool:
-    """Return whether a job without a result that is not in the queue has ended, or its result may still come.
+    """Return whether a job without a result that is not in the queue has ended, or its result may
+    still come.
 
     Parameters
     ----------
@@ -94,14 +111,18 @@ def out_of_time(job_id: str, launcher: Mapping[str, object]) -> str:
     """Return in a line that a job met its time limit, and how to give it more."""
     minutes = int(str(launcher.get("timeout_min") or 60))
     longer = f"hydra.launcher.timeout_min={2 * minutes} gives it more time"
-    return f"job {job_id} met its time limit of {minutes} min; finished stages are kept, and the same command goes on from them; {longer}"
+    return (
+        f"job {job_id} met its time limit of {minutes} min; finished stages are kept, and the same"
+        f" command goes on from them; {longer}"
+    )
 
 
 def signal_delay(timeout_min: float, asked: float) -> int:
-    """Return how many seconds before the time limit a job gets the signal to end, at least half of its time after its start.
+    """Return how many seconds before the time limit a job gets the signal to end, at least half of
+    its time after its start.
 
-    SLURM looks at its jobs twice a minute, and sends the signal up to half a minute early: with submitit's 120 seconds
-    a job of a limit of 2 minutes is ended as soon as it starts.
+    SLURM looks at its jobs twice a minute, and sends the signal up to half a minute early: with
+    submitit's 120 seconds a job of a limit of 2 minutes is ended as soon as it starts.
 
     >>> signal_delay(60, 120), signal_delay(3, 120), signal_delay(1, 120)
     (120, 60, 1)
@@ -110,8 +131,12 @@ def signal_delay(timeout_min: float, asked: float) -> int:
 
 
 def _output(*command: str) -> str | None:
-    """Return stdout, or None where the command is missing, fails, or hangs, as all do while the controller restarts."""
+    """Return stdout, or None where the command is missing, fails, or hangs, as all do while the
+    controller restarts.
+    """
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return None

@@ -1,5 +1,5 @@
-"""The four stages as pure functions: config nodes, arrays and a seed in; values out. Nothing here reads or writes a file, but a parent that
-trains for long may keep its state in one.
+"""The four stages as pure functions: config nodes, arrays and a seed in; values out. Nothing here
+reads or writes a file, but a parent that trains for long may keep its state in one.
 """
 
 from __future__ import annotations
@@ -48,23 +48,41 @@ def fit(
     report: Callable[[Any], None] | None = None,
     checkpoint: Path | None = None,
 ) -> Any:
-    """The parent, fitted on the training rows, behind what encodes categories and missing values where there are any.
+    """The parent, fitted on the training rows, behind what encodes categories and missing values
+    where there are any.
 
-    ``has_missing`` says whether any row of any role has a missing value (default: whether a training row has). A parent that trains for
-    long tells ``report`` how far it is, and keeps its state in the file ``checkpoint``, from which it goes on.
+    ``has_missing`` says whether any row of any role has a missing value (default: whether a
+    training row has). A parent that trains for long tells ``report`` how far it is, and keeps its
+    state in the file ``checkpoint``, from which it goes on.
 
-    It predicts on one core from here on: with threads, a random forest adds its trees' votes in the order in which they finish, and the
-    last bit of a probability changes from call to call.
+    It predicts on one core from here on: with threads, a random forest adds its trees' votes in the
+    order in which they finish, and the last bit of a probability changes from call to call.
     """
     alive = {"report": report, "checkpoint": checkpoint}
-    estimator = build(parent, random_state=_an_int(stage_rng(seed, "fit")), n_jobs=n_jobs, given_layers=train.given_layers, **alive)
+    estimator = build(
+        parent,
+        random_state=_an_int(stage_rng(seed, "fit")),
+        n_jobs=n_jobs,
+        given_layers=train.given_layers,
+        **alive,
+    )
     check_rows(parent, estimator, train)
     encoded = build(preprocess).around(estimator, train, has_missing=has_missing)
     with errors_by_key("parent", parent):
         encoded.fit(train.X, train.y)
-    warn_of_lost_values(train.name, encoded, train.X, train.feature_names, scale=override("dataset.scale", "min_max"))
+    warn_of_lost_values(
+        train.name,
+        encoded,
+        train.X,
+        train.feature_names,
+        scale=override("dataset.scale", "min_max"),
+    )
     last = {"n_jobs": 1, "report": None, "checkpoint": None}
-    afterwards = {name: last[name.split("__")[-1]] for name in encoded.get_params() if name.split("__")[-1] in last}
+    afterwards = {
+        name: last[name.split("__")[-1]]
+        for name in encoded.get_params()
+        if name.split("__")[-1] in last
+    }
     return encoded.set_params(**afterwards) if afterwards else encoded
 
 
@@ -78,12 +96,15 @@ def calibrate(
     seed: int,
     n_jobs: int,
 ) -> Model:
-    """The fitted parent with what is fitted after it, each part seeing training and calibration rows.
+    """The fitted parent with what is fitted after it, each part seeing training and calibration
+    rows.
 
     Parameters
     ----------
-    nodes : group → node, of some of :data:`~kdgraph.run_config.AFTER`. All stand on the parent, but the gate around the calibrator.
-    protocol : "paper" shows test rows, or rows out of distribution, to those parts whose ``paper_protocol`` says that their paper does.
+    nodes : group → node, of some of :data:`~kdgraph.run_config.AFTER`. All stand on the parent, but
+    the gate around the calibrator.
+    protocol : "paper" shows test rows, or rows out of distribution, to those parts whose
+    ``paper_protocol`` says that their paper does.
     ood : node of the source of rows out of distribution; only asked by such a part.
     """
     rng = stage_rng(seed, "calibrate")
@@ -91,21 +112,31 @@ def calibrate(
     for group in AFTER:
         random_state = _an_int(rng)
         below, ground = ground_of(group, parent, after)
-        injected = {"estimator": FrozenEstimator(ground), "random_state": random_state, "n_jobs": n_jobs}
+        injected = {
+            "estimator": FrozenEstimator(ground),
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+        }
         if group in nodes and (estimator := build(nodes[group], **injected)) is not None:
             check_ground(group, nodes[group], estimator, ground, f"the {below}")
             with class_names(splits.train.classes.tolist()), errors_by_key(group, nodes[group]):
-                after[group] = _fitted_after(estimator, splits, protocol, lambda: ood_sets(ood, splits, seed))
+                after[group] = _fitted_after(
+                    estimator, splits, protocol, lambda: ood_sets(ood, splits, seed)
+                )
     return Model(parent, after)
 
 
 def ood_sets(ood: Node | None, splits: Splits, seed: int) -> Iterable[OodSet]:
-    """The sets out of distribution of a run, drawn one at a time; the same whenever they are asked for."""
+    """The sets out of distribution of a run, drawn one at a time; the same whenever they are asked
+    for.
+    """
     source = build(ood) if ood is not None else None
     return source.sets(splits, stage_rng(seed, "ood")) if source is not None else []
 
 
-def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol, sets: Callable[[], Iterable[OodSet]]) -> Any:
+def _fitted_after(
+    estimator: Any, splits: Splits, protocol: Protocol, sets: Callable[[], Iterable[OodSet]]
+) -> Any:
     way = getattr(estimator, "paper_protocol", None) if protocol == "paper" else None
     train, held, more = splits.learning, splits.calibration, {}
     if way == "in_sample":
@@ -114,19 +145,39 @@ def _fitted_after(estimator: Any, splits: Splits, protocol: Protocol, sets: Call
         more["X_test"] = splits.test.X
     elif way == "ood":
         if not (drawn := [each.X for each in sets()]):
-            raise DataError(f"{type(estimator).__name__} is fitted with rows out of distribution here, and there are none; choose an ood")
+            raise DataError(
+                f"{type(estimator).__name__} is fitted with rows out of distribution here, and"
+                " there are none; choose an ood"
+            )
         more["X_ood"] = np.concatenate(drawn)
     if getattr(estimator, "takes_groups", False):
         if held.groups is None:
-            what = f"{splits.train.name} has no groups, and {type(estimator).__name__} does something for each of them"
-            raise DataError(f"{what}; name their column: dataset.group=… (of dataset=arrays an array groups)")
+            what = (
+                f"{splits.train.name} has no groups, and {type(estimator).__name__} does something"
+                " for each of them"
+            )
+            raise DataError(
+                f"{what}; name their column: dataset.group=… (of dataset=arrays an array groups)"
+            )
         if held.groups_are_target:
-            what = f"the groups of {train.name} are its target, and {type(estimator).__name__} would be told the label of each test row"
-            raise DataError(f"{what}; name another column for dataset.group, or choose a method that treats no group apart")
+            what = (
+                f"the groups of {train.name} are its target, and {type(estimator).__name__} would"
+                " be told the label of each test row"
+            )
+            raise DataError(
+                f"{what}; name another column for dataset.group, or choose a method that treats no"
+                " group apart"
+            )
         more |= {"groups": train.groups, "groups_calibration": held.groups}
     if not len(held.y):
-        what = f"all {len(splits.test.y):,} rows of {splits.test.name} test, and {type(estimator).__name__} has none to be fitted on"
-        raise DataError(f"{what}; lower dataset.n_test, or give protocol=paper to a method that its paper fits on test rows")
+        what = (
+            f"all {len(splits.test.y):,} rows of {splits.test.name} test, and"
+            f" {type(estimator).__name__} has none to be fitted on"
+        )
+        raise DataError(
+            f"{what}; lower dataset.n_test, or give protocol=paper to a method that its paper fits"
+            " on test rows"
+        )
     return estimator.fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y, **more)
 
 

@@ -1,9 +1,10 @@
 """The store: what a stage made, found again by the content of everything that went into it.
 
-An entry is one file of :mod:`kdgraph.persistence`. It is written beside its place and renamed, and never changed afterwards, so that a run
-may link to it; a checksum that does not fit (a truncated or altered file) throws the entry away, with a note, and the stage is done again.
-So it is where an entry was not made with this user's key: reading it could run code of whoever may
-write to the folder. It stays until the stage's own takes its place.
+An entry is one file of :mod:`kdgraph.persistence`. It is written beside its place and renamed, and
+never changed afterwards, so that a run may link to it; a checksum that does not fit (a truncated or
+altered file) throws the entry away, with a note, and the stage is done again. So it is where an
+entry was not made with this user's key: reading it could run code of whoever may write to the
+folder. It stays until the stage's own takes its place.
 """
 
 from __future__ import annotations
@@ -25,9 +26,15 @@ from kdgraph.runner.heard import heard_warnings
 from kdgraph.runner.watch import Watch
 
 CODE_SCHEMA = {"fit": 3, "calibrate": 11, "parent_says": 1, "space": 2, "evaluate": 10}
-"""Version of what each stage does; raise it with a change that alters its values, and old entries are no longer found, nor those of
-stages that build on it."""
-BUILDS_ON = {"calibrate": ("fit", "space"), "parent_says": ("fit",), "space": ("fit",), "evaluate": ("fit", "space", "calibrate")}
+"""Version of what each stage does; raise it with a change that alters its values, and old entries
+are no longer found, nor those of stages that build on it.
+"""
+BUILDS_ON = {
+    "calibrate": ("fit", "space"),
+    "parent_says": ("fit",),
+    "space": ("fit",),
+    "evaluate": ("fit", "space", "calibrate"),
+}
 FOLDER = ".store"
 """Of the store, in the folder of runs."""
 SUFFIX, CLAIM = ".kdg", ".claim"
@@ -57,7 +64,8 @@ def make(function: Callable[[], Any]) -> Made:
 
 
 def stage_key(stage: str, data: str, config: Mapping[str, Any], seed: int) -> str:
-    """Hex key of a stage: its code and that of what it builds on, the fingerprint of its data, its config with all earlier ones, the seed.
+    """Hex key of a stage: its code and that of what it builds on, the fingerprint of its data, its
+    config with all earlier ones, the seed.
 
     Numbers belong to the libraries that computed them, so their versions are part of the key too.
     """
@@ -73,22 +81,33 @@ class Store:
     Parameters
     ----------
     root : the folder.
-    watch : is told about entries that had to be thrown away, about waiting, and about what cannot be stored.
+    watch : is told about entries that had to be thrown away, about waiting, and about what cannot
+    be stored.
     reuse : False makes everything again and replaces what is there.
-    trusted : packages whose classes a stage may keep beside those of kdgraph, scikit-learn and torch: those that the config names.
+    trusted : packages whose classes a stage may keep beside those of kdgraph, scikit-learn and
+        torch: those that the config names.
     """
 
-    def __init__(self, root: Path, watch: Watch, *, reuse: bool = True, trusted: Sequence[str] = ()) -> None:
+    def __init__(
+        self, root: Path, watch: Watch, *, reuse: bool = True, trusted: Sequence[str] = ()
+    ) -> None:
         self.root = root
         self.watch = watch
         self.reuse = reuse
         self.trusted = trusted
 
-    def get_or_make(self, stage: str, key: str, function: Callable[[], Any], shared: Mapping[str, Any] | None = None) -> Made:
-        """The value under ``key``, made by ``function`` if need be; of processes that want it at once, one makes it.
+    def get_or_make(
+        self,
+        stage: str,
+        key: str,
+        function: Callable[[], Any],
+        shared: Mapping[str, Any] | None = None,
+    ) -> Made:
+        """The value under ``key``, made by ``function`` if need be; of processes that want it at
+        once, one makes it.
 
-        ``shared`` names objects that the value refers to and that come from elsewhere: they are left out of the entry, and put back
-        when it is read.
+        ``shared`` names objects that the value refers to and that come from elsewhere: they are
+        left out of the entry, and put back when it is read.
         """
         path = self.path(stage, key)
         of_maker = path.with_suffix(CLAIM)
@@ -107,7 +126,9 @@ class Store:
         return found and found.value
 
     def keep(self, stage: str, key: str, value: Any) -> None:
-        """Put a value there that another one has brought with it; of processes that do so at once, the last one's stays."""
+        """Put a value there that another one has brought with it; of processes that do so at once,
+        the last one's stays.
+        """
         self._kept(stage, self.path(stage, key), Made(value, Cost(), (), from_store=False), {})
 
     def path(self, stage: str, key: str) -> Path:
@@ -124,8 +145,13 @@ class Store:
         try:
             found = read(content, f"store entry {path}", shared)
         except Untrusted as error:
-            way_out = "users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
-            self._note_once("of another", f"{error}; it is made again, as is every other entry like it; {way_out}")
+            way_out = (
+                "users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
+            )
+            self._note_once(
+                "of another",
+                f"{error}; it is made again, as is every other entry like it; {way_out}",
+            )
             return None
         except CannotLoad as error:
             path.unlink(missing_ok=True)
@@ -133,22 +159,35 @@ class Store:
             return None
         with suppress(OSError):  # somebody else's: it looks unused then
             os.utime(path)
-        return Made(found.value, Cost(**found.about["cost"]), found.about["warnings"], from_store=True, entry=path)
+        return Made(
+            found.value,
+            Cost(**found.about["cost"]),
+            found.about["warnings"],
+            from_store=True,
+            entry=path,
+        )
 
     def _kept(self, stage: str, path: Path, made: Made, shared: Mapping[str, Any]) -> Made:
-        """What was made, now with its entry; without one, and with a note, where something in it cannot be saved."""
+        """What was made, now with its entry; without one, and with a note, where something in it
+        cannot be saved.
+        """
         from kdgraph.persistence import CannotSave, Untrusted, no_key, to_bytes
         from kdgraph.persistence.archive import current_key
 
         if (key := current_key()).problem:
-            line = f"{no_key(key)}; later commands make again what this one stores, and have to trust its models"
+            line = (
+                f"{no_key(key)}; later commands make again what this one stores, and have to trust"
+                " its models"
+            )
             self._note_once("no key", line)
         about = {"cost": asdict(made.cost), "warnings": list(made.warnings)}
         try:
             content = to_bytes(made.value, shared, about, self.trusted)
         except (CannotSave, Untrusted) as error:
             also = " and no model of the run is kept" if stage in ("fit", "calibrate") else ""
-            self.watch.note(f"what {stage} made cannot be saved, so it is made again next time{also}: {error}")
+            self.watch.note(
+                f"what {stage} made cannot be saved, so it is made again next time{also}: {error}"
+            )
             return made
         write_atomically(path, content)
         return replace(made, entry=path)

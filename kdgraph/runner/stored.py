@@ -1,7 +1,8 @@
 """The stages of one run that are kept in the store: found there, or done and put there.
 
-A key is made of the data that a stage sees and of every choice that leads to it. The split has none: it is made each time, which costs
-little, and its fingerprint is how changed data are noticed. More test rows fit nothing again.
+A key is made of the data that a stage sees and of every choice that leads to it. The split has
+none: it is made each time, which costs little, and its fingerprint is how changed data are noticed.
+More test rows fit nothing again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,12 @@ class StoredStages:
 
     def __init__(self, config: RunConfig, splits: Splits, watch: Watch) -> None:
         self.config, self.splits, self.watch = config, splits, watch
-        self.store = Store(Path(config.out) / FOLDER, watch, reuse=not config.force, trusted=trusted_packages(config.science()))
+        self.store = Store(
+            Path(config.out) / FOLDER,
+            watch,
+            reuse=not config.force,
+            trusted=trusted_packages(config.science()),
+        )
         self.keys = stage_keys(config, splits)
 
     @property
@@ -57,17 +63,34 @@ class StoredStages:
         config, splits = self.config, self.splits
         self.watch.stage("fit")
         encoding = {"preprocess": config.preprocess, "has_missing": splits.has_missing}
-        alive = {"report": self.watch.progress, "checkpoint": self.store.path("fit", self.keys["fit"]).with_suffix(".training")}
+        alive = {
+            "report": self.watch.progress,
+            "checkpoint": self.store.path("fit", self.keys["fit"]).with_suffix(".training"),
+        }
         return self.store.get_or_make(
             "fit",
             self.keys["fit"],
-            lambda: stages.fit(config.parent, splits.train, **encoding, **alive, seed=config.seed, n_jobs=config.n_jobs),
+            lambda: stages.fit(
+                config.parent,
+                splits.train,
+                **encoding,
+                **alive,
+                seed=config.seed,
+                n_jobs=config.n_jobs,
+            ),
         )
 
     def calibrate(self, parent: Any) -> Made:
-        """The :class:`~kdgraph.base.Model` of the parent and what is fitted after it; its entry leaves the parent out."""
+        """The :class:`~kdgraph.base.Model` of the parent and what is fitted after it; its entry
+        leaves the parent out.
+        """
         config = self.config
-        how = {"protocol": config.protocol, "ood": config.ood, "seed": config.seed, "n_jobs": config.n_jobs}
+        how = {
+            "protocol": config.protocol,
+            "ood": config.ood,
+            "seed": config.seed,
+            "n_jobs": config.n_jobs,
+        }
         self.watch.stage("calibrate")
         return self.store.get_or_make(
             "calibrate",
@@ -79,12 +102,19 @@ class StoredStages:
     def evaluate(self, parent: Model, model: Model) -> Made:
         """The :class:`~kdgraph.base.Evaluation` of both."""
         self.watch.stage("evaluate")
-        return self.store.get_or_make("evaluate", self.keys["evaluate"], lambda: self._evaluated(parent, model))
+        return self.store.get_or_make(
+            "evaluate", self.keys["evaluate"], lambda: self._evaluated(parent, model)
+        )
 
     def _evaluated(self, parent: Model, model: Model) -> Evaluation:
         """What the parent says is kept apart, for other methods on it."""
         config, key = self.config, self.keys["parent_says"]
-        sets = {"dataset": config.dataset, "ood": config.ood, "splits": self.splits, "seed": config.seed}
+        sets = {
+            "dataset": config.dataset,
+            "ood": config.ood,
+            "splits": self.splits,
+            "seed": config.seed,
+        }
         for message in seen_in_training(config.science()):
             warnings.warn(message, stacklevel=2)
         known = self.store.find("parent_says", key)
@@ -95,9 +125,16 @@ class StoredStages:
         return found
 
     def _space(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """An embedding from the store, or made and kept there, for other methods on the parent; each of them hears what it warned of."""
+        """An embedding from the store, or made and kept there, for other methods on the parent;
+        each of them hears what it warned of.
+        """
         node = self.config.spaces[name.rpartition(" ")[0]]
-        key = stage_key("space", self.splits.fingerprint, {"of": self.keys["fit"], "node": node, "name": name}, self.config.seed)
+        key = stage_key(
+            "space",
+            self.splits.fingerprint,
+            {"of": self.keys["fit"], "node": node, "name": name},
+            self.config.seed,
+        )
         made = self.store.get_or_make("space", key, make)
         for message in made.warnings:
             warnings.warn(message, stacklevel=2)
@@ -116,19 +153,38 @@ def stage_keys(config: RunConfig, splits: Splits) -> dict[str, str]:
     """Stage → its key in the store."""
     train, rest = splits.train.fingerprint, splits.calibration.fingerprint
     seen = splits.fingerprint if config.protocol == "paper" else train + rest
-    parent = {"parent": config.parent, "preprocess": config.preprocess, "has_missing": splits.has_missing}
-    if outliers := {name: digest for name, digest in file_digests(config.science()).items() if name.startswith("outliers.")}:
+    parent = {
+        "parent": config.parent,
+        "preprocess": config.preprocess,
+        "has_missing": splits.has_missing,
+    }
+    if outliers := {
+        name: digest
+        for name, digest in file_digests(config.science()).items()
+        if name.startswith("outliers.")
+    }:
         parent["files"] = outliers
     after = parent | config.after | {"protocol": config.protocol}
     sets = {"dataset": config.dataset, "ood": config.ood, "files": file_digests(config.science())}
     if absent := _absent(config.ood):  # other sets are drawn once they are at hand
         sets["absent"] = absent
-    of_parent = parent | sets | {"grid": bool(config.metrics.get("grid")), "asked_for": asked_for(config.measures)}
-    of_parent |= {"calibration": True} if config.metrics.get("calibration") else {}  # keys are as before where nothing is asked of them
+    of_parent = (
+        parent
+        | sets
+        | {
+            "grid": bool(config.metrics.get("grid")),
+            "asked_for": asked_for(config.measures),
+        }
+    )
+    of_parent |= (
+        {"calibration": True} if config.metrics.get("calibration") else {}
+    )  # keys are as before where nothing is asked of them
     all_of_it = after | sets | {"metrics": config.metrics}
     return {
         "fit": stage_key("fit", train, parent, config.seed),
-        "calibrate": stage_key("calibrate", seen, after | (sets if asks_ood(config) else {}), config.seed),
+        "calibrate": stage_key(
+            "calibrate", seen, after | (sets if asks_ood(config) else {}), config.seed
+        ),
         "parent_says": stage_key("parent_says", splits.fingerprint, of_parent, config.seed),
         "evaluate": stage_key("evaluate", splits.fingerprint, all_of_it, config.seed),
     }

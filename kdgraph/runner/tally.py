@@ -1,4 +1,6 @@
-"""How far a sweep is, read from its run directories: they tell the same whatever machine the runs are on."""
+"""How far a sweep is, read from its run directories: they tell the same whatever machine the runs
+are on.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ POLL_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Tally:
-    """Runs of a sweep by state; ``cached`` were done before it began. ``seconds_left`` is None until a run is done."""
+    """Runs of a sweep by state; ``cached`` were done before it began. ``seconds_left`` is None
+    until a run is done.
+    """
 
     done: int
     cached: int
@@ -34,7 +38,15 @@ class Tally:
         '3 done · 10 before · 2 running · 1 failed · 4 left · about 0:01:01'
         """
         parts = [f"{self.done} done"]
-        parts += [f"{n} {name}" for n, name in ((self.cached, "before"), (self.running, "running"), (self.failed, "failed")) if n]
+        parts += [
+            f"{n} {name}"
+            for n, name in (
+                (self.cached, "before"),
+                (self.running, "running"),
+                (self.failed, "failed"),
+            )
+            if n
+        ]
         parts.append(f"{self.left} left")
         if self.left + self.running and self.seconds_left is not None:
             parts.append(f"about {timedelta(seconds=round(self.seconds_left))}")
@@ -91,7 +103,9 @@ class Count:
 
 @contextmanager
 def counting(count: Count, tell: Callable[[Tally], None]) -> Iterator[None]:
-    """Tell how far the sweep is, about once a second, from a thread of its own; the last time when the block ends."""
+    """Tell how far the sweep is, about once a second, from a thread of its own; the last time when
+    the block ends.
+    """
     try:
         with every(POLL_SECONDS, lambda: tell(count.now()), name="tally"):
             yield

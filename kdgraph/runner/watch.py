@@ -27,4 +27,6 @@ class Watch:
         """How far a sweep is; a :class:`kdgraph.runner.tally.Tally`."""
 
     def progress(self, done: Any) -> None:
-        """A training has done an epoch; ``done`` is a :class:`kdgraph.parents.networks.checkpoint.Progress`."""
+        """A training has done an epoch; ``done`` is a
+        :class:`kdgraph.parents.networks.checkpoint.Progress`.
+        """

@@ -1,8 +1,17 @@
-"""Averages over the rows around a place: kernels of distances in feature space, and of any other dissimilarity."""
+"""Averages over the rows around a place: kernels of distances in feature space, and of any other
+dissimilarity.
+"""
 
 from __future__ import annotations
 
 from kdgraph.smoothing.kernel_means import local_means, local_means_by_distance
 from kdgraph.smoothing.neighbourhoods import Kernel, LocalMeans, check_bandwidths, rms_of
 
-__all__ = ["Kernel", "LocalMeans", "check_bandwidths", "local_means", "local_means_by_distance", "rms_of"]
+__all__ = [
+    "Kernel",
+    "LocalMeans",
+    "check_bandwidths",
+    "local_means",
+    "local_means_by_distance",
+    "rms_of",
+]

@@ -2,7 +2,8 @@
 
 Rows as vectors between which there are distances.
 
-Means over the rows around a place, by distances in feature space: in float32 where that is enough, else in float64.
+Means over the rows around a place, by distances in feature space: in float32 where that is enough,
+else in float64.
 
 Means over the rows around a place by any dissimilarity, made and consumed in blocks.
 """
@@ -15,10 +16,20 @@ import numpy as np
 
 from kdgraph.errors import DataError
 from kdgraph.parameters import check_value
-from kdgraph.smoothing.neighbourhoods import Frame, Kernel, LocalMeans, Neighbourhoods, check_bandwidths, is_rough, neighbourhoods
+from kdgraph.smoothing.neighbourhoods import (
+    Frame,
+    Kernel,
+    LocalMeans,
+    Neighbourhoods,
+    check_bandwidths,
+    is_rough,
+    neighbourhoods,
+)
 
 SQUARINGS = 4
-"""Of bandwidths that are each half the one before, every fourth takes an exponential: three squarings make 8 times its relative error."""
+"""Of bandwidths that are each half the one before, every fourth takes an exponential: three
+squarings make 8 times its relative error.
+"""
 
 
 class Search:
@@ -32,14 +43,18 @@ class Search:
     kernel : of which distances.
     """
 
-    def __init__(self, frame: Frame, at: np.ndarray, X: np.ndarray, near: Neighbourhoods, kernel: Kernel):
+    def __init__(
+        self, frame: Frame, at: np.ndarray, X: np.ndarray, near: Neighbourhoods, kernel: Kernel
+    ):
         self.frame, self.at, self.X, self.near = frame, at, X, near
         self.kernel: Kernel = kernel
         self.values = np.ascontiguousarray(near.values.T)
         self.cells = self._tiles()
 
     def _tiles(self) -> np.ndarray:
-        """Float[r d'], the rows in their order, feature by feature in tiles that begin anew where a label does."""
+        """Float[r d'], the rows in their order, feature by feature in tiles that begin anew where a
+        label does.
+        """
         from kdgraph.smoothing.pair_sums import TILE
 
         near, d = self.near, self.frame.put(self.X[:0]).shape[1]
@@ -56,7 +71,12 @@ class Search:
         from kdgraph.smoothing.pair_sums import means_of_block
 
         near, shape = self.near, (len(rates), len(places))
-        mean, n_eff, total, nearest = np.empty((*shape, len(self.values))), np.empty(shape), np.empty(shape), np.empty(len(places))
+        mean, n_eff, total, nearest = (
+            np.empty((*shape, len(self.values))),
+            np.empty(shape),
+            np.empty(shape),
+            np.empty(len(places)),
+        )
         squarings, bases = octaves(rates)
         means_of_block(
             self.frame.put(self.at[places]),
@@ -79,9 +99,11 @@ class Search:
 
 
 def octaves(rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Int[b] and Float[b]: how often the weights at a base rate are squared to be those at each rate, exp(-r D)² = exp(-2 r D).
+    """Int[b] and Float[b]: how often the weights at a base rate are squared to be those at each
+    rate, exp(-r D)² = exp(-2 r D).
 
-    Both follow from a rate alone, so that its weights do not depend on which other bandwidths there are. Ours.
+    Both follow from a rate alone, so that its weights do not depend on which other bandwidths there
+    are. Ours.
     """
     squarings = np.mod(np.frexp(rates)[1], SQUARINGS)
     return squarings, np.ldexp(rates, -squarings)
@@ -107,7 +129,10 @@ def vectors(name: str, rows: np.ndarray, *, way_out: str = "") -> np.ndarray:
     bad = ~np.isfinite(found)
     if bad.any():
         row, feature = np.argwhere(bad)[0]
-        raise DataError(f"{name} must be finite for distances, got {found[row, feature]:g} in row {row} ({bad.sum()} such){way_out}")
+        raise DataError(
+            f"{name} must be finite for distances, got {found[row, feature]:g} in row {row}"
+            f" ({bad.sum()} such){way_out}"
+        )
     return found
 
 
@@ -128,7 +153,8 @@ def local_means(
     leave_one_out: bool = False,
     n_jobs: int | None = None,
 ) -> LocalMeans:
-    """Average ``values`` of the rows of ``X`` around each row of ``at``, with weights exp(-‖x - x'‖₁ / (d γ)) or a Gaussian's.
+    """Average ``values`` of the rows of ``X`` around each row of ``at``, with weights exp(-‖x -
+    x'‖₁ / (d γ)) or a Gaussian's.
 
     Parameters
     ----------
@@ -137,8 +163,10 @@ def local_means(
     values : Float[n], what is averaged, or Float[n, v], each column by itself.
     bandwidths : γ, in units of the features.
     kernel : "laplacian", or "gaussian": exp(-‖x - x'‖² / (2 d γ²)).
-    within_at, within : Int[m] and Int[n], labels; a place looks at the rows of its own label alone. All, where there are none.
-    weight : Float[n] ≥ 0, of the rows, on top of the kernel's; those below 1e-290 of the largest may count as 0.
+    within_at, within : Int[m] and Int[n], labels; a place looks at the rows of its own label alone.
+    All, where there are none.
+    weight : Float[n] ≥ 0, of the rows, on top of the kernel's; those below 1e-290 of the largest
+    may count as 0.
     leave_one_out : ``at`` is ``X``, and no row counts among its own neighbours.
     n_jobs : threads; never changes a number.
 
@@ -147,24 +175,30 @@ def local_means(
     ParameterError
         A bandwidth that is not above 0, or none; no such kernel.
     DataError
-        Shapes that do not fit, features that are not finite, a weight that is negative or not finite.
+        Shapes that do not fit, features that are not finite, a weight that is negative or not
+        finite.
 
     Notes
     -----
-    The kernel's weights are relative to that of the nearest row, which changes neither a mean nor n_eff. So their sum, with ``weight`` on
-    top, is at least the nearest row's ``weight`` at any bandwidth: as γ → 0 the mean becomes the nearest row's value (the weighted mean of
-    all nearest where several are equally near), as γ → ∞ the weighted mean over all rows.
+    The kernel's weights are relative to that of the nearest row, which changes neither a mean nor
+    n_eff. So their sum, with ``weight`` on top, is at least the nearest row's ``weight`` at any
+    bandwidth: as γ → 0 the mean becomes the nearest row's value (the weighted mean of all nearest
+    where several are equally near), as γ → ∞ the weighted mean over all rows.
 
-    Distances are computed once for all bandwidths and never kept; it takes time m n d and memory (m + n) d. They are computed in float32
-    of features from which the mean has been taken away, but of each place at each bandwidth only if that changes no weight by more than
-    1 in 1,000 of itself, whatever the features, and ``weight`` differs by a factor of 1e6 at most; else in float64 of the features as they
-    are (:mod:`kdgraph.smoothing.neighbourhoods` has the bound). Kernel weights below 2⁻¹²⁶ of the nearest row's count as 0 in float32, e⁻⁷⁰⁰ in
-    float64. With features of about the same spread and γ ≥ 0.1 of it means are within 1e-5 of the values' range. Each place is summed by
-    itself in the order of the rows, so neither the size of a block nor the number of threads changes a bit.
+    Distances are computed once for all bandwidths and never kept; it takes time m n d and memory (m
+    + n) d. They are computed in float32 of features from which the mean has been taken away, but of
+    each place at each bandwidth only if that changes no weight by more than 1 in 1,000 of itself,
+    whatever the features, and ``weight`` differs by a factor of 1e6 at most; else in float64 of the
+    features as they are (:mod:`kdgraph.smoothing.neighbourhoods` has the bound). Kernel weights
+    below 2⁻¹²⁶ of the nearest row's count as 0 in float32, e⁻⁷⁰⁰ in float64. With features of about
+    the same spread and γ ≥ 0.1 of it means are within 1e-5 of the values' range. Each place is
+    summed by itself in the order of the rows, so neither the size of a block nor the number of
+    threads changes a bit.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, section 3.2 (the kernel), Eq. 4 and 6 (the mean).
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, section 3.2 (the kernel),
+    Eq. 4 and 6 (the mean).
 
     Examples
     --------
@@ -178,21 +212,39 @@ def local_means(
         raise DataError(f"at and X must have the same features, got {at.shape[1]} and {X.shape[1]}")
     check_bandwidths(bandwidths)
     check_value("kernel", kernel, Kernel)
-    near = neighbourhoods(len(at), len(X), values, within_at=within_at, within=within, weight=weight, leave_one_out=leave_one_out)
+    near = neighbourhoods(
+        len(at),
+        len(X),
+        values,
+        within_at=within_at,
+        within=within,
+        weight=weight,
+        leave_one_out=leave_one_out,
+    )
     gammas = np.asarray(bandwidths, dtype=np.float64)
     shape = (len(gammas), len(at))
-    found = LocalMeans(np.full((*shape, near.values.shape[1]), np.nan), np.full(shape, np.nan), np.zeros(shape))
+    found = LocalMeans(
+        np.full((*shape, near.values.shape[1]), np.nan), np.full(shape, np.nan), np.zeros(shape)
+    )
     if not near.alone.all():
         centred = Frame.centred(X)
         rough = is_rough(centred, at, X, gammas, kernel) | near.uneven
         for exact in (False, True):
             asked = (rough == exact) & ~near.alone
             if asked.any():
-                _fill(found, asked, Search(Frame.as_it_is(X) if exact else centred, at, X, near, kernel), gammas, n_jobs)
+                _fill(
+                    found,
+                    asked,
+                    Search(Frame.as_it_is(X) if exact else centred, at, X, near, kernel),
+                    gammas,
+                    n_jobs,
+                )
     return found if np.ndim(values) > 1 else LocalMeans(found.mean[..., 0], found.n_eff, found.mass)
 
 
-def _fill(found: LocalMeans, asked: np.ndarray, search: Search, gammas: np.ndarray, n_jobs: int | None) -> None:
+def _fill(
+    found: LocalMeans, asked: np.ndarray, search: Search, gammas: np.ndarray, n_jobs: int | None
+) -> None:
     """Put into ``found`` what is ``asked`` for, Bool[b, m]."""
     from joblib import Parallel, delayed  # here, not above: it takes a moment
 
@@ -204,15 +256,23 @@ def _fill(found: LocalMeans, asked: np.ndarray, search: Search, gammas: np.ndarr
     rates = search.frame.rates(gammas[which], search.X.shape[1], search.kernel)
     by_base = np.lexsort(octaves(rates))
     which, rates = which[by_base], rates[by_base]
-    results = Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(search.around)(block, rates) for block in blocks)
+    results = Parallel(n_jobs=n_jobs, require="sharedmem")(
+        delayed(search.around)(block, rates) for block in blocks
+    )
     for block, part in zip(blocks, results, strict=True):
         for b, mean, n_eff, mass in zip(which, part.mean, part.n_eff, part.mass, strict=True):
             here = asked[b, block]
-            found.mean[b, block[here]], found.n_eff[b, block[here]], found.mass[b, block[here]] = mean[here], n_eff[here], mass[here]
+            found.mean[b, block[here]], found.n_eff[b, block[here]], found.mass[b, block[here]] = (
+                mean[here],
+                n_eff[here],
+                mass[here],
+            )
 
 
 BLOCK = 2**16
-"""Distances at a time: 512 KB, which stay in a core's cache. Of 10,000 rows all at once, 2**22 take twice as long as 2**16."""
+"""Distances at a time: 512 KB, which stay in a core's cache. Of 10,000 rows all at once, 2**22 take
+twice as long as 2**16.
+"""
 
 Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -229,31 +289,35 @@ def local_means_by_distance(
     weight: np.ndarray | None = None,
     leave_one_out: bool = False,
 ) -> LocalMeans:
-    """Average ``values`` of n rows around each of m places, with weights exp(-D / γ) of any dissimilarity D.
+    """Average ``values`` of n rows around each of m places, with weights exp(-D / γ) of any
+    dissimilarity D.
 
     Parameters
     ----------
-    distance : function of positions of places, Int[p], and of rows, Int[q], that gives D: Float[p, q] ≥ 0; where it is infinite the weight
-        is 0. With -log K of a similarity K in [0, 1] the weights are K^(1/γ).
+    distance : function of positions of places, Int[p], and of rows, Int[q], that gives D: Float[p,
+        q] ≥ 0; where it is infinite the weight is 0. With -log K of a similarity K in [0, 1] the
+        weights are K^(1/γ).
     m, n : how many places and rows there are.
-    values, bandwidths, within_at, within, weight, leave_one_out : as of :func:`~kdgraph.smoothing.local_means`.
+    values, bandwidths, within_at, within, weight, leave_one_out : as of
+        :func:`~kdgraph.smoothing.local_means`.
 
     Raises
     ------
     ParameterError
         A bandwidth that is not above 0, or none.
     DataError
-        Shapes that do not fit, a weight that is negative or not finite, a distance that is negative or NaN.
+        Shapes that do not fit, a weight that is negative or not finite, a distance that is negative
+        or NaN.
 
     Notes
     -----
-    In float64, and in time m n. Each place is summed by itself in the order of the rows, without BLAS, so that the size of a block
-    changes no bit of what is done here.
+    In float64, and in time m n. Each place is summed by itself in the order of the rows, without
+    BLAS, so that the size of a block changes no bit of what is done here.
 
     References
     ----------
-    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, section 4, of which their kernel of equal group,
-    1[x, x' in same group], is D = 0 or ∞.
+    Luo et al., "Local calibration: metrics and recalibration", UAI 2022, section 4, of which their
+    kernel of equal group, 1[x, x' in same group], is D = 0 or ∞.
 
     Examples
     --------
@@ -263,16 +327,26 @@ def local_means_by_distance(
     [[0.5, 0.5, 1.0]]
     """
     check_bandwidths(bandwidths)
-    near = neighbourhoods(m, n, values, within_at=within_at, within=within, weight=weight, leave_one_out=leave_one_out)
+    near = neighbourhoods(
+        m, n, values, within_at=within_at, within=within, weight=weight, leave_one_out=leave_one_out
+    )
     found = weighted_means(distance, near, 1 / np.asarray(bandwidths, dtype=np.float64))
     return found if np.ndim(values) > 1 else LocalMeans(found.mean[..., 0], found.n_eff, found.mass)
 
 
 def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) -> LocalMeans:
-    """Means with weights exp(-rate · D) at each rate, Float[b]; relative to the nearest row's (Luo et al., 2022, Eq. 4)."""
+    """Means with weights exp(-rate · D) at each rate, Float[b]; relative to the nearest row's (Luo
+    et al., 2022, Eq. 4).
+    """
     shape = (len(rates), len(near.first))
-    mean, n_eff, mass = np.full((*shape, near.values.shape[1]), np.nan), np.full(shape, np.nan), np.zeros(shape)
-    with np.errstate(over="ignore", under="ignore"):  # a distance in tiny bandwidths is infinite, a weight far away 0
+    mean, n_eff, mass = (
+        np.full((*shape, near.values.shape[1]), np.nan),
+        np.full(shape, np.nan),
+        np.zeros(shape),
+    )
+    with np.errstate(
+        over="ignore", under="ignore"
+    ):  # a distance in tiny bandwidths is infinite, a weight far away 0
         for places in _blocks(near):
             here = slice(near.first[places[0]], near.last[places[0]])
             rows = near.rows[here]
@@ -283,8 +357,12 @@ def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) 
             seen = np.isfinite(nearest)
             places, apart, nearest = places[seen], apart[seen], nearest[seen]
             apart -= nearest[:, None]
-            for b, rate in enumerate(np.clip(rates, np.finfo(np.float64).tiny, np.finfo(np.float64).max)):
-                mean[b, places], n_eff[b, places], total = _of_block(apart, near.values[here], near.weight[here], rate)
+            for b, rate in enumerate(
+                np.clip(rates, np.finfo(np.float64).tiny, np.finfo(np.float64).max)
+            ):
+                mean[b, places], n_eff[b, places], total = _of_block(
+                    apart, near.values[here], near.weight[here], rate
+                )
                 mass[b, places] = near.unit * total * np.exp(-rate * nearest)
     return LocalMeans(mean, n_eff, mass)
 
@@ -293,15 +371,22 @@ def _checked(apart: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """A copy of what a distance gave for p places and q rows, Float[p, q]."""
     found = np.array(apart, dtype=np.float64)
     if found.shape != shape:
-        raise DataError(f"distance must give a number for each of {shape[0]} places and {shape[1]} rows, got shape {found.shape}")
+        raise DataError(
+            f"distance must give a number for each of {shape[0]} places and {shape[1]} rows, got"
+            f" shape {found.shape}"
+        )
     bad = ~(found >= 0)
     if bad.any():
-        raise DataError(f"distance must give numbers from 0 up, got {found[bad][0]:g} ({bad.sum()} such)")
+        raise DataError(
+            f"distance must give numbers from 0 up, got {found[bad][0]:g} ({bad.sum()} such)"
+        )
     return found
 
 
 def _blocks(near: Neighbourhoods) -> list[np.ndarray]:
-    """Int[p] each: places that look at the same rows, so many that their distances fill a block; those that look at none are left out."""
+    """Int[p] each: places that look at the same rows, so many that their distances fill a block;
+    those that look at none are left out.
+    """
     some = near.order[~near.alone[near.order]]
     blocks = []
     for places in np.split(some, np.flatnonzero(np.diff(near.first[some])) + 1):
@@ -310,13 +395,19 @@ def _blocks(near: Neighbourhoods) -> list[np.ndarray]:
     return blocks
 
 
-def _of_block(apart: np.ndarray, values: np.ndarray, weight: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means Float[p, v], effective sample sizes and sums of weights Float[p], of distances Float[p, q] beyond the nearest row's."""
+def _of_block(
+    apart: np.ndarray, values: np.ndarray, weight: np.ndarray, rate: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means Float[p, v], effective sample sizes and sums of weights Float[p], of distances Float[p,
+    q] beyond the nearest row's.
+    """
     w = np.exp(-rate * apart)
     if len(weight):
         w *= weight
     size = np.frexp(w.max(axis=1))[1] if len(weight) else np.zeros(len(w), dtype=int)
-    w = np.ldexp(w, -size[:, None]) if size.any() else w  # by powers of two, so that squares of small weights are not 0
+    w = (
+        np.ldexp(w, -size[:, None]) if size.any() else w
+    )  # by powers of two, so that squares of small weights are not 0
     total = w.sum(axis=1)
     mean = np.stack([(w * column).sum(axis=1) / total for column in values.T], axis=1)
     w *= w

@@ -2,7 +2,8 @@
 
 The nearest rows around a place: exact searches, each where it is fast, and what counts as near.
 
-Which rows count around a place, and how much: k neighbours or a radius, and a kernel of the distance.
+Which rows count around a place, and how much: k neighbours or a radius, and a kernel of the
+distance.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from scipy.sparse import issparse
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def distances_to(at: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Float[m, k]: of places Float[m, d] to the rows Int[m, k] of X: Float[n, d], feature by feature; equal rows are at 0."""
+    """Float[m, k]: of places Float[m, d] to the rows Int[m, k] of X: Float[n, d], feature by
+    feature; equal rows are at 0.
+    """
     found = np.empty(rows.shape)
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
@@ -33,17 +36,24 @@ def distances_to(at: np.ndarray, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 Backend = Literal["auto", "window", "tree", "brute"]
-"""window: of one feature, sorted; tree: scipy's cKDTree; brute: all distances, by scikit-learn, of sparse rows by their inner products."""
+"""window: of one feature, sorted; tree: scipy's cKDTree; brute: all distances, by scikit-learn, of
+sparse rows by their inner products.
+"""
 
 TREE_DIMENSIONS = 8
-"""Up to here a k-d tree is the fastest; of 20 features, 10,000 rows and places and 1,000 neighbours a tree takes 5.2 s, brute force 3.4."""
+"""Up to here a k-d tree is the fastest; of 20 features, 10,000 rows and places and 1,000 neighbours
+a tree takes 5.2 s, brute force 3.4.
+"""
 PARTITION_ROWS = 30_000
-"""Of 10,000 rows and 20 features the 1,000 nearest of a place take 0.2 ms by a product and a partition, and 0.4 by scikit-learn; heaps gain
-on partitions as there are more rows."""
+"""Of 10,000 rows and 20 features the 1,000 nearest of a place take 0.2 ms by a product and a
+partition, and 0.4 by scikit-learn; heaps gain on partitions as there are more rows.
+"""
 AT_A_TIME = 1 << 18
 """Distances in a block, 2 MB. No number depends on it."""
 _MORE = 4
-"""Candidates beyond the k that are wanted; in data without ties the last of them is nearly always clearly farther than the k-th."""
+"""Candidates beyond the k that are wanted; in data without ties the last of them is nearly always
+clearly farther than the k-th.
+"""
 
 
 class NeighbourSearch:
@@ -51,17 +61,21 @@ class NeighbourSearch:
 
     Parameters
     ----------
-    X : Float[n, d], finite; or sparse, rows of length 1 whose inner products are similarities K, as leaves of a forest are
-        (:func:`~kdgraph.features.features_of`): then the distance is 1 - K, the geodesic distance of Dey et al.
-    backend : see :data:`Backend`; "auto" takes the window for d = 1, the tree up to d = 8, else brute force.
-    eps : each distance is at most (1 + eps) times that of the true neighbour of this rank (Arya et al., Journal of the ACM 45, 1998); of
-        the tree only. 0: exact.
+    X : Float[n, d], finite; or sparse, rows of length 1 whose inner products are similarities K, as
+        leaves of a forest are (:func:`~kdgraph.features.features_of`): then the distance is 1 - K,
+        the geodesic distance of Dey et al.
+    backend : see :data:`Backend`; "auto" takes the window for d = 1, the tree up to d = 8, else
+    brute force.
+    eps : each distance is at most (1 + eps) times that of the true neighbour of this rank (Arya et
+        al., Journal of the ACM 45, 1998); of the tree only. 0: exact.
 
     Notes
     -----
-    What is found for a place does not depend on the places beside it: distances are added up feature by feature, and where not all of
-    several rows at the same distance can be taken, those with the lowest positions are (but for the window, which takes the smaller values,
-    and with ``eps``). Candidates that a matrix product or a tree finds are taken only where rounding cannot have left out a nearer row.
+    What is found for a place does not depend on the places beside it: distances are added up
+    feature by feature, and where not all of several rows at the same distance can be taken, those
+    with the lowest positions are (but for the window, which takes the smaller values, and with
+    ``eps``). Candidates that a matrix product or a tree finds are taken only where rounding cannot
+    have left out a nearer row.
 
     Examples
     --------
@@ -102,29 +116,49 @@ class NeighbourSearch:
         return "window" if d == 1 else "tree"
 
     def nearest(self, at: Any, k: int, *, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Distances Float[m, k], increasing, and Int[m, k], positions of the k <= n rows nearest to each place, Float[m, d].
+        """Distances Float[m, k], increasing, and Int[m, k], positions of the k <= n rows nearest to
+        each place, Float[m, d].
 
-        ``exact``: whatever ``eps`` is, as where all rows within a radius are wanted, of which k only says how many there may be.
+        ``exact``: whatever ``eps`` is, as where all rows within a radius are wanted, of which k
+        only says how many there may be.
         """
         if not 1 <= k <= len(self):
             raise ValueError(f"k must be from 1 to the {len(self)} rows, got {k}")
-        found = [self._of_block(at[block], k, 0.0 if exact else self.eps) for block in _blocks(at.shape[0], self._width(k))]
+        found = [
+            self._of_block(at[block], k, 0.0 if exact else self.eps)
+            for block in _blocks(at.shape[0], self._width(k))
+        ]
         if not found:
             return np.empty((0, k)), np.empty((0, k), dtype=np.intp)
-        return np.concatenate([distance for distance, _ in found]), np.concatenate([rows for _, rows in found])
+        return np.concatenate([distance for distance, _ in found]), np.concatenate(
+            [rows for _, rows in found]
+        )
 
     def count_within(self, at: Any, radius: float) -> np.ndarray:
         """Int[m]: how many rows are at most ``radius`` away from each place."""
         if self.backend == "tree":
-            return np.asarray(self.tree.query_ball_point(at, radius, return_length=True), dtype=np.intp)
+            return np.asarray(
+                self.tree.query_ball_point(at, radius, return_length=True), dtype=np.intp
+            )
         if self.backend == "window":
             x = at[:, 0]
-            return np.searchsorted(self.sorted, x + radius, "right") - np.searchsorted(self.sorted, x - radius, "left")
-        return np.concatenate([(self._distances(at[block]) <= radius).sum(axis=1) for block in _blocks(at.shape[0], len(self))])
+            return np.searchsorted(self.sorted, x + radius, "right") - np.searchsorted(
+                self.sorted, x - radius, "left"
+            )
+        return np.concatenate(
+            [
+                (self._distances(at[block]) <= radius).sum(axis=1)
+                for block in _blocks(at.shape[0], len(self))
+            ]
+        )
 
     def _width(self, k: int) -> int:
         """Numbers that a search makes for a place."""
-        return len(self) if self.backend == "brute" and (issparse(self.X) or len(self) <= PARTITION_ROWS) else k
+        return (
+            len(self)
+            if self.backend == "brute" and (issparse(self.X) or len(self) <= PARTITION_ROWS)
+            else k
+        )
 
     def _of_block(self, at: Any, k: int, eps: float) -> tuple[np.ndarray, np.ndarray]:
         if self.backend == "tree" and eps > 0:
@@ -136,35 +170,45 @@ class NeighbourSearch:
         if self.backend == "tree":
             return self._of_tree(np.asarray(at, dtype=np.float64), k)
         if not issparse(self.X):
-            return nearest_of_candidates(self.X, np.asarray(at, dtype=np.float64), k, self._candidates, self.middle)
+            return nearest_of_candidates(
+                self.X, np.asarray(at, dtype=np.float64), k, self._candidates, self.middle
+            )
         apart = self._distances(at)
         last = np.partition(apart, k - 1, axis=1)[:, k - 1 : k]
         tied, nearer = apart == last, apart < last
-        taken = nearer | (tied & (np.cumsum(tied, axis=1) <= k - nearer.sum(axis=1, keepdims=True)))  # the lowest of those that tie
+        taken = nearer | (
+            tied & (np.cumsum(tied, axis=1) <= k - nearer.sum(axis=1, keepdims=True))
+        )  # the lowest of those that tie
         rows = np.nonzero(taken)[1].reshape(-1, k)
         return _by_distance(np.take_along_axis(apart, rows, axis=1), rows)
 
     def _of_tree(self, at: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """As :meth:`nearest`, of places Float[p, d].
 
-        A tree adds up each distance alone, so that its distances depend on no other place. Only where
-        some are equal does their order, or which of them are the k, depend on how the tree was built:
-        these places are looked at again. With all distances computed anew, recalibrating 10,000
-        places by 1,000 neighbours each took 1.66 s in place of 1.19 s.
+        A tree adds up each distance alone, so that its distances depend on no other place. Only
+        where some are equal does their order, or which of them are the k, depend on how the tree
+        was built: these places are looked at again. With all distances computed anew, recalibrating
+        10,000 places by 1,000 neighbours each took 1.66 s in place of 1.19 s.
         """
         more = min(k + 1, len(self))
         distance, rows = (np.reshape(part, (-1, more)) for part in self.tree.query(at, more))
         tied = np.flatnonzero((distance[:, 1:] == distance[:, :-1]).any(axis=1))
         order = np.lexsort((rows[tied], distance[tied]))
         rows[tied] = np.take_along_axis(rows[tied], order, axis=1)
-        undecided = distance[:, k - 1] == distance[:, -1] if more > k else np.zeros(len(at), dtype=bool)
+        undecided = (
+            distance[:, k - 1] == distance[:, -1] if more > k else np.zeros(len(at), dtype=bool)
+        )
         distance, rows = distance[:, :k].copy(), rows[:, :k].copy()
         if undecided.any():
-            distance[undecided], rows[undecided] = nearest_of_candidates(self.X, at[undecided], k, self._candidates, None)
+            distance[undecided], rows[undecided] = nearest_of_candidates(
+                self.X, at[undecided], k, self._candidates, None
+            )
         return distance, rows
 
     def _candidates(self, at: np.ndarray, k: int) -> np.ndarray:
-        """Int[p, k], the nearest rows in any order: by the tree; or of few rows by a matrix product and a partition, else by heaps."""
+        """Int[p, k], the nearest rows in any order: by the tree; or of few rows by a matrix product
+        and a partition, else by heaps.
+        """
         if self.backend == "tree":
             return np.reshape(self.tree.query(at, k)[1], (-1, k))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -175,12 +219,17 @@ class NeighbourSearch:
         return np.argpartition(apart, k - 1, axis=1)[:, :k]
 
     def _window(self, x: np.ndarray, k: int) -> np.ndarray:
-        """Int[m]: where among the sorted rows the k nearest begin, by bisection; of two ends at one distance the smaller value is in."""
+        """Int[m]: where among the sorted rows the k nearest begin, by bisection; of two ends at one
+        distance the smaller value is in.
+        """
         low, high = np.zeros(len(x), dtype=np.intp), np.full(len(x), len(self) - k)
         while (low < high).any():
             middle = (low + high) // 2
             right = x - self.sorted[middle] > self.sorted[np.minimum(middle + k, len(self) - 1)] - x
-            low, high = np.where((low < high) & right, middle + 1, low), np.where((low < high) & ~right, middle, high)
+            low, high = (
+                np.where((low < high) & right, middle + 1, low),
+                np.where((low < high) & ~right, middle, high),
+            )
         return low
 
     def _distances(self, at: Any) -> np.ndarray:
@@ -209,14 +258,15 @@ def nearest_of_candidates(
     candidates: Callable[[np.ndarray, int], np.ndarray],
     centre: np.ndarray | float | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances Float[m, k], increasing, and Int[m, k], positions of the nearest of the rows X; ours.
+    """Return distances Float[m, k], increasing, and Int[m, k], positions of the nearest of the rows
+    X; ours.
 
     Parameters
     ----------
     X, at : Float[n, d] and Float[m, d], rows and places.
     k : up to n; of several rows at one distance those with the lowest positions are taken.
-    candidates : function of places Float[p, d] and a number up to n, which returns as many rows each
-        that are the nearest up to rounding, Int[p, ...] in any order.
+    candidates : function of places Float[p, d] and a number up to n, which returns as many rows
+        each that are the nearest up to rounding, Int[p, ...] in any order.
     centre : Float[d] or a number, what places and rows are centred at before they are squared and
         multiplied; None where differences are squared, as in a tree.
 
@@ -249,14 +299,15 @@ def nearest_of_candidates(
 
 
 def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
-    """Return distances to the k nearest rows of an index of scikit-learn, Float[m, k], increasing; ours.
+    """Return distances to the k nearest rows of an index of scikit-learn, Float[m, k], increasing;
+    ours.
 
     Parameters
     ----------
-    index : a fitted ``NearestNeighbors`` with Euclidean distances, whose own have half the digits near 0
-        where it multiplies matrices.
-    at : Float[m, d], places; None: the rows of the index, none of which is its own neighbour. Sparse
-        rows have the distances of scikit-learn.
+    index : a fitted ``NearestNeighbors`` with Euclidean distances, whose own have half the digits
+        near 0 where it multiplies matrices.
+    at : Float[m, d], places; None: the rows of the index, none of which is its own neighbour.
+        Sparse rows have the distances of scikit-learn.
     k : number of neighbours.
     """
     rows = index._fit_X
@@ -279,7 +330,9 @@ def distances_of(index: Any, at: Any, k: int) -> np.ndarray:
 NearKernel = Literal["epanechnikov", "uniform", "gaussian"]
 """Of t = distance / u: 1 - t² up to t = 1; 1 up to t = 1; exp(-t²/2), of the same rows."""
 Scale = Literal["last", "next"]
-"""Where k is given, u is the distance of the k-th row, to which Epanechnikov then gives no weight; or that of the (k+1)-th."""
+"""Where k is given, u is the distance of the k-th row, to which Epanechnikov then gives no weight;
+or that of the (k+1)-th.
+"""
 
 
 @dataclass(frozen=True)
@@ -289,7 +342,8 @@ class Near:
     Attributes
     ----------
     rows : Int[m, k].
-    weight : Float[m, k], not negative, not all 0 at any place, not normalised: a kernel's values, from 0 to 1.
+    weight : Float[m, k], not negative, not all 0 at any place, not normalised: a kernel's values,
+    from 0 to 1.
     empty : Bool[m]: no row had weight, and the ``least`` nearest have equal ones instead.
     """
 
@@ -310,7 +364,8 @@ class Nearness:
     Parameters
     ----------
     k : how many neighbours; of fewer rows all, with a warning.
-    radius : or how far away they may be; then u is the radius (Torres et al., Section 4.2), else see ``scale``.
+    radius : or how far away they may be; then u is the radius (Torres et al., Section 4.2), else
+    see ``scale``.
     kernel, scale : see :data:`NearKernel` and :data:`Scale`.
     least : nearest rows that count where there are none in the radius.
 
@@ -320,8 +375,8 @@ class Nearness:
 
     References
     ----------
-    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural networks", 2024, Algorithm 1,
-    steps 8 and 10.
+    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
+    networks", 2024, Algorithm 1, steps 8 and 10.
 
     Examples
     --------
@@ -339,14 +394,21 @@ class Nearness:
     least: int = 10
 
     def around(self, search: NeighbourSearch, at: Any, own: np.ndarray | None = None) -> Near:
-        """What is near to places Float[m, d]; ``own``: Int[m], which row each place is itself and is to be left out."""
+        """What is near to places Float[m, d]; ``own``: Int[m], which row each place is itself and
+        is to be left out.
+        """
         if (self.k is None) == (self.radius is None):
-            raise ValueError(f"one of k and radius must be given, got k={self.k} and radius={self.radius}")
+            raise ValueError(
+                f"one of k and radius must be given, got k={self.k} and radius={self.radius}"
+            )
         left = 0 if own is None else 1
         most = max(len(search) - left, 1)
         if self.radius is None:
             if (self.k or 1) > most:
-                warnings.warn(f"k={self.k} neighbours were asked for, and there are {most}: all are taken", stacklevel=2)
+                warnings.warn(
+                    f"k={self.k} neighbours were asked for, and there are {most}: all are taken",
+                    stacklevel=2,
+                )
             return self.of_neighbours(*self.others(search, at, own))
         counts = search.count_within(at, self.radius)
         width = int(min(max(counts.max(initial=0) - left, self.least), most))
@@ -356,7 +418,9 @@ class Nearness:
         return self._filled(rows, weight, min(self.least, most))
 
     def blocks(self, search: NeighbourSearch, at: Any) -> Iterator[slice]:
-        """Consecutive places, so few that what is near to them has at most :data:`~kdgraph.smoothing.neighbours.AT_A_TIME` numbers."""
+        """Consecutive places, so few that what is near to them has at most
+        :data:`~kdgraph.smoothing.neighbours.AT_A_TIME` numbers.
+        """
         width = len(search) if self.radius is not None or self.k is None else self.k
         step = max(AT_A_TIME // max(min(width, len(search)), 1), 1)
         yield from (slice(first, first + step) for first in range(0, at.shape[0], step))
@@ -367,27 +431,37 @@ class Nearness:
             return (t <= 1).astype(np.float64)
         return np.maximum(1 - t * t, 0.0) if self.kernel == "epanechnikov" else np.exp(-t * t / 2)
 
-    def others(self, search: NeighbourSearch, at: Any, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def others(
+        self, search: NeighbourSearch, at: Any, own: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Distances and rows that :meth:`of_neighbours` needs of this k or of a smaller one."""
         most = max(len(search) - (own is not None), 1)
         return _others(search, at, min((self.k or 1) + (self.scale == "next"), most), own)
 
     def of_neighbours(self, distance: np.ndarray, rows: np.ndarray) -> Near:
-        """What is near among the nearest rows and their distances, increasing, Float[m, j] of j >= k."""
+        """What is near among the nearest rows and their distances, increasing, Float[m, j] of j >=
+        k.
+        """
         k = min(self.k or 1, rows.shape[1])
         u = distance[:, min(k if self.scale == "next" else k - 1, rows.shape[1] - 1), None]
         weight = np.where(u > 0, self.kernel_of(distance[:, :k] / np.where(u > 0, u, 1.0)), 1.0)
         return self._filled(rows[:, :k], weight, k)
 
     def _filled(self, rows: np.ndarray, weight: np.ndarray, least: int) -> Near:
-        """With equal weights of the ``least`` nearest where no row has any, as where all are exactly at u."""
+        """With equal weights of the ``least`` nearest where no row has any, as where all are
+        exactly at u.
+        """
         empty: np.ndarray = weight.max(axis=1) <= 0
         weight[empty, :least] = 1.0
         return Near(rows, weight, empty)
 
 
-def _others(search: NeighbourSearch, at: Any, k: int, own: np.ndarray | None, *, exact: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest rows, without each place's own; where equal rows have crowded it out, without the last of k + 1."""
+def _others(
+    search: NeighbourSearch, at: Any, k: int, own: np.ndarray | None, *, exact: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest rows, without each place's own; where equal rows have crowded it out, without
+    the last of k + 1.
+    """
     if own is None or len(search) < 2:
         return search.nearest(at, min(k, len(search)), exact=exact)
     distance, rows = search.nearest(at, k + 1, exact=exact)

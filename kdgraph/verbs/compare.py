@@ -1,4 +1,6 @@
-"""``kdg compare``: methods over seeds and data sets, with the tests that say which differences are more than luck."""
+"""``kdg compare``: methods over seeds and data sets, with the tests that say which differences are
+more than luck.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ def main(arguments: list[str]) -> int:
     from kdgraph.results.usual import choose
 
     with without_collection():
-        found = study(find(args.out, args.filters, outdated=args.outdated), lambda there: choose(there, args.metric, args.on))
+        found = study(
+            find(args.out, args.filters, outdated=args.outdated),
+            lambda there: choose(there, args.metric, args.on),
+        )
     if args.pool:
         found = pooled(found)
     against = _baseline(args.against, found)
@@ -55,17 +60,57 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser("compare", "Methods over seeds and data sets: means, wins and losses, and tests of the differences.", _MORE)
-    parser.add_argument("--metric", type=listed, default=[], metavar="NAME,…", help="default: a few, error,nll,ece as far as measured")
-    parser.add_argument(
-        "--on", type=listed, default=[], metavar="SET,…", help="test, calibration, grid, ood, sphere, radius=2 (default: test, else all)"
+    parser = Parser(
+        "compare",
+        "Methods over seeds and data sets: means, wins and losses, and tests of the differences.",
+        _MORE,
     )
-    parser.add_argument("--pool", action="store_true", help="of each metric, the mean over a run's out-of-distribution sets (--on ood)")
-    parser.add_argument("--against", metavar="METHOD", help="the baseline of all others (default: each method's own parent)")
-    parser.add_argument("--digits", type=int, default=4, metavar="N", help="decimals of numbers, digits of very small ones (default: 4)")
-    parser.add_argument("--each", action="store_true", help=f"every data set by itself (default: up to {MOST_DATASETS})")
-    parser.add_argument("--output", metavar="FILE", help="write everything: .md or .tex for people, .csv for programs")
-    parser.add_argument("--figure", metavar="FILE", help="draw critical differences (three methods or more): .svg, .png or .pdf")
+    parser.add_argument(
+        "--metric",
+        type=listed,
+        default=[],
+        metavar="NAME,…",
+        help="default: a few, error,nll,ece as far as measured",
+    )
+    parser.add_argument(
+        "--on",
+        type=listed,
+        default=[],
+        metavar="SET,…",
+        help="test, calibration, grid, ood, sphere, radius=2 (default: test, else all)",
+    )
+    parser.add_argument(
+        "--pool",
+        action="store_true",
+        help="of each metric, the mean over a run's out-of-distribution sets (--on ood)",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="METHOD",
+        help="the baseline of all others (default: each method's own parent)",
+    )
+    parser.add_argument(
+        "--digits",
+        type=int,
+        default=4,
+        metavar="N",
+        help="decimals of numbers, digits of very small ones (default: 4)",
+    )
+    parser.add_argument(
+        "--each",
+        action="store_true",
+        help=f"every data set by itself (default: up to {MOST_DATASETS})",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write everything: .md or .tex for people, .csv for programs",
+    )
+    parser.add_argument(
+        "--figure",
+        metavar="FILE",
+        help="draw critical differences (three methods or more): .svg, .png or .pdf",
+    )
     return parser
 
 
@@ -81,14 +126,18 @@ Holm's method; ranks: Friedman's test, then Nemenyi's (Demšar 2006).
 
 
 def _baseline(name: str | None, found: Study) -> str | None:
-    """The method's name as the study has it; a parent may be called without what stands behind it."""
+    """The method's name as the study has it; a parent may be called without what stands behind
+    it.
+    """
     if name is None or name in found.methods:
         return name
     if f"{name} (parent)" in found.parents:
         return f"{name} (parent)"
     others = f"there are: {', '.join(found.methods)}"
     hint = did_you_mean(name, found.methods)
-    raise UsageError(f"--against: no method '{name}'{f'{hint} ({others})' if hint else f'; {others}'}")
+    raise UsageError(
+        f"--against: no method '{name}'{f'{hint} ({others})' if hint else f'; {others}'}"
+    )
 
 
 def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespace) -> None:
@@ -102,12 +151,19 @@ def _show(found: Study, all_compared: Sequence[Compared], args: argparse.Namespa
     sections = [Section(heading(found))]
     one_by_one = args.each or len(found.datasets) <= MOST_DATASETS
     if one_by_one:
-        sections += [section for name in found.datasets for section in of_dataset(found, name, all_compared, args.digits)]
+        sections += [
+            section
+            for name in found.datasets
+            for section in of_dataset(found, name, all_compared, args.digits)
+        ]
     sections += [section for one in all_compared if (section := over_datasets(one, args.digits))]
     sections.append(remarks(found, all_compared, with_spread=one_by_one))
     show(as_text(sections, width))
     if not one_by_one:
-        show("\n  --each shows every data set, --output FILE writes them, --figure FILE draws the ranks")
+        show(
+            "\n  --each shows every data set, --output FILE writes them, --figure FILE draws the"
+            " ranks"
+        )
 
 
 def _write(found: Study, all_compared: Sequence[Compared], args: argparse.Namespace) -> None:
@@ -135,9 +191,19 @@ def _draw(all_compared: Sequence[Compared], path: str) -> None:
 
     drawn = {one.label: one.ranks for one in all_compared if one.ranks}
     if not drawn:
-        raise UsageError("--figure needs three methods or more with runs on the same two data sets or more; without it, means are shown")
-    panels = {label: Ranked(ranks.mean, ranks.critical_difference, ranks.groups, ranks.n, ranks.p) for label, ranks in drawn.items()}
+        raise UsageError(
+            "--figure needs three methods or more with runs on the same two data sets or more;"
+            " without it, means are shown"
+        )
+    panels = {
+        label: Ranked(ranks.mean, ranks.critical_difference, ranks.groups, ranks.n, ranks.p)
+        for label, ranks in drawn.items()
+    }
     file = Path(path)
     with told_in_one_line(file, "--figure"):
-        save(critical_difference_diagram(panels), file.with_suffix(""), [file.suffix.removeprefix(".")])
+        save(
+            critical_difference_diagram(panels),
+            file.with_suffix(""),
+            [file.suffix.removeprefix(".")],
+        )
     print(f"{path}   mean ranks of {', '.join(panels)}")

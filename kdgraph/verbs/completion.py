@@ -1,4 +1,6 @@
-"""Shell completion: verbs by the shell, everything after ``run``, ``show`` and ``plan`` by Hydra, which is asked without the verb."""
+"""Shell completion: verbs by the shell, everything after ``run``, ``show`` and ``plan`` by Hydra,
+which is asked without the verb.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ complete -c kdg -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 
 SCRIPTS = {
     "bash": _BASH.replace("{verbs}", " ".join(VERBS)),
-    "zsh": "autoload -U +X bashcompinit && bashcompinit\n" + _BASH.replace("{verbs}", " ".join(VERBS)),
+    "zsh": (
+        "autoload -U +X bashcompinit && bashcompinit\n" + _BASH.replace("{verbs}", " ".join(VERBS))
+    ),
     "fish": _FISH.replace("{verbs}", " ".join(VERBS)),
 }
 """Shell → script to evaluate in it."""
@@ -52,6 +56,8 @@ SCRIPTS = {
 def main(arguments: list[str]) -> int:
     """Print the script of a shell."""
     if len(arguments) != 1 or arguments[0] not in SCRIPTS:
-        raise UsageError(f"completion takes one of {', '.join(SCRIPTS)}, got {' '.join(arguments) or 'nothing'}")
+        raise UsageError(
+            f"completion takes one of {', '.join(SCRIPTS)}, got {' '.join(arguments) or 'nothing'}"
+        )
     print(SCRIPTS[arguments[0]], end="")
     return 0

@@ -1,4 +1,6 @@
-"""``kdg data list``, ``get`` and ``check``: the data sets of openml.org that configurations name, and the cache that they are in."""
+"""``kdg data list``, ``get`` and ``check``: the data sets of openml.org that configurations name,
+and the cache that they are in.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ class Wanted:
 def main(arguments: list[str]) -> int:
     """Do what ``kdg data ACTION WORDS`` asks for and return the exit code.
 
-    ``WORDS`` are names of data sets and of groups of them, patterns such as ``cc18/mfeat_*``, numbers of OpenML; for ``get`` also
-    overrides.
+    ``WORDS`` are names of data sets and of groups of them, patterns such as ``cc18/mfeat_*``,
+    numbers of OpenML; for ``get`` also overrides.
     """
     action, *rest = arguments or [""]
     if action not in ACTIONS:
@@ -50,10 +52,17 @@ def main(arguments: list[str]) -> int:
 def openml_ids(folders: Sequence[Path]) -> dict[str, int]:
     """Number of OpenML by option of the group ``dataset``, of the options that have one.
 
-    Read from the files, since composing a hundred of them takes 10 s: an ``id`` of its own, or of the file that it builds on.
+    Read from the files, since composing a hundred of them takes 10 s: an ``id`` of its own, or of
+    the file that it builds on.
     """
-    files = {path.relative_to(folder).with_suffix("").as_posix(): path for folder in folders for path in _options(folder)}
-    found = {name.removeprefix("dataset/"): _id_in(path, files) for name, path in sorted(files.items())}
+    files = {
+        path.relative_to(folder).with_suffix("").as_posix(): path
+        for folder in folders
+        for path in _options(folder)
+    }
+    found = {
+        name.removeprefix("dataset/"): _id_in(path, files) for name, path in sorted(files.items())
+    }
     return {name: id for name, id in found.items() if id is not None}
 
 
@@ -72,9 +81,16 @@ def _id_in(path: Path, files: dict[str, Path]) -> int | None:
     if isinstance(node.get("id"), int):
         return node["id"]
     defaults = node.get("defaults")
-    bases = [str(base).partition("@")[0] for base in (defaults if isinstance(defaults, list) else [])]
-    paths = [files.get(base.lstrip("/") if base.startswith("/") else f"dataset/{base}") for base in bases]
-    return next((id for base in paths if base and base != path and (id := _id_in(base, files)) is not None), None)
+    bases = [
+        str(base).partition("@")[0] for base in (defaults if isinstance(defaults, list) else [])
+    ]
+    paths = [
+        files.get(base.lstrip("/") if base.startswith("/") else f"dataset/{base}") for base in bases
+    ]
+    return next(
+        (id for base in paths if base and base != path and (id := _id_in(base, files)) is not None),
+        None,
+    )
 
 
 def _list(words: Sequence[str], ids: dict[str, int]) -> int:
@@ -94,7 +110,9 @@ def _check(words: Sequence[str], ids: dict[str, int]) -> int:
     here = cached_ids()
     wanted = set(_named(words, ids).values()) if words else set(here)
     with _bar(len(here)) as step:
-        found = [step(f"reading {id}", lambda id=id: check_cached(id)) for id in here if id in wanted]
+        found = [
+            step(f"reading {id}", lambda id=id: check_cached(id)) for id in here if id in wanted
+        ]
     print(checks(found, cache_folder()))
     damaged = [each.problem for each in found if each.problem]
     for problem in damaged:
@@ -107,11 +125,17 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
     from kdgraph.runner.at_hand import Absent, by_reason, reason_of
 
     if not words:
-        what = "names or groups ('kdg data list' shows them), numbers of OpenML, or overrides: dataset=…, experiment=…"
+        what = (
+            "names or groups ('kdg data list' shows them), numbers of OpenML, or overrides:"
+            " dataset=…, experiment=…"
+        )
         raise UsageError(f"data get takes {what}")
     overrides = [word for word in words if "=" in word]
     names = [word for word in words if "=" not in word]
-    wanted = [*(_by_id(name, id) for name, id in _named(names, ids).items() if names), *_by_config(overrides, config_dir)]
+    wanted = [
+        *(_by_id(name, id) for name, id in _named(names, ids).items() if names),
+        *_by_config(overrides, config_dir),
+    ]
     fetched, absent = 0, list[Absent]()
     with _bar(len(wanted)) as step:
         for each in wanted:
@@ -122,7 +146,10 @@ def _get(words: Sequence[str], ids: dict[str, int], config_dir: str | None) -> i
                 absent.append(Absent(each.name, reason_of(error), error))
             else:
                 fetched += bool(told)
-    print(f"{len(wanted) - len(absent)} of {len(wanted)} data sets are in {cache_folder()}, {fetched} of them fetched now")
+    print(
+        f"{len(wanted) - len(absent)} of {len(wanted)} data sets are in {cache_folder()}, {fetched}"
+        " of them fetched now"
+    )
     for reason, missing in by_reason(absent).items():
         print(f"kdg: not at hand: {', '.join(missing)} ({reason})", file=sys.stderr)
     return 1 if absent else 0
@@ -135,7 +162,9 @@ def _by_id(name: str, id: int) -> Wanted:
 
 
 def _by_config(overrides: Sequence[str], config_dir: str | None) -> list[Wanted]:
-    """What the runs of a command line need; other values than options of groups do not matter, so one seed will do."""
+    """What the runs of a command line need; other values than options of groups do not matter, so
+    one seed will do.
+    """
     if not overrides:
         return []
     from kdgraph.config import check, plan
@@ -145,11 +174,15 @@ def _by_config(overrides: Sequence[str], config_dir: str | None) -> list[Wanted]
     jobs = plan([*overrides, *one], multirun=True, config_dir=config_dir).jobs
     for job in jobs:
         check(job.config)
-    return [Wanted(name, getattr(source, "id", None), source.prefetch) for name, source in sources(jobs)]
+    return [
+        Wanted(name, getattr(source, "id", None), source.prefetch) for name, source in sources(jobs)
+    ]
 
 
 def _named(words: Sequence[str], ids: dict[str, int]) -> dict[str, int]:
-    """What ``words`` mean: all if there are none, an option, a folder of options, a pattern, or a number."""
+    """What ``words`` mean: all if there are none, an option, a folder of options, a pattern, or a
+    number.
+    """
     if not words:
         return ids
     chosen: dict[str, int] = {}
@@ -157,7 +190,11 @@ def _named(words: Sequence[str], ids: dict[str, int]) -> dict[str, int]:
         if word.isdigit():
             chosen.setdefault(word, int(word))
             continue
-        found = {name: id for name, id in ids.items() if name == word or name.startswith(f"{word}/") or fnmatch(name, word)}
+        found = {
+            name: id
+            for name, id in ids.items()
+            if name == word or name.startswith(f"{word}/") or fnmatch(name, word)
+        }
         if not found:
             hint = did_you_mean(word, ids, "; 'kdg data list' shows those of openml.org")
             raise UsageError(f"no data set or group named '{word}'{hint}")
@@ -175,12 +212,21 @@ def _quietly(ask: Callable[[int], bool], id: int) -> bool:
 
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[..., Any]]:
-    """A function that does a step and shows it on a bar on stderr, with the bytes that have arrived; silent if nobody looks."""
+    """A function that does a step and shows it on a bar on stderr, with the bytes that have
+    arrived; silent if nobody looks.
+    """
     if not sys.stderr.isatty():
         yield lambda name, do, id=None: do()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
     from rich.text import Text
 
     from kdgraph.data.openml.cache import bytes_on_disk
@@ -190,7 +236,13 @@ def _bar(total: int) -> Iterator[Callable[..., Any]]:
         def render(self, task: Any) -> Text:
             return Text(megabytes(bytes_on_disk(task.fields["id"])) if task.fields["id"] else "")
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), Arrived(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Arrived(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total, id=None)
 

@@ -15,11 +15,19 @@ def main(arguments: list[str]) -> int:
     from kdgraph.runner.checkup import check_up
 
     parser = Flags("doctor", "What this machine has, and whether kdgraph can work here.")
-    parser.add_argument("--out", type=Path, default=Path("outputs"), metavar="DIR", help="the folder of runs (default: outputs)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("outputs"),
+        metavar="DIR",
+        help="the folder of runs (default: outputs)",
+    )
     wrong = 0
     for found in check_up(parser.parse_args(arguments).out):
         mark = "!" if found.wrong else " "
-        lines = textwrap.wrap(found.value, WIDTH - 21, break_long_words=False, break_on_hyphens=False)
+        lines = textwrap.wrap(
+            found.value, WIDTH - 21, break_long_words=False, break_on_hyphens=False
+        )
         print(f"{mark} {found.name:<17}  " + f"\n{'':21}".join(lines))
         if found.remedy:
             print(f"{'':21}→ {found.remedy}")

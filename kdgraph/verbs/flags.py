@@ -1,4 +1,6 @@
-"""The parser of verbs whose words are filters of finished runs: its errors are one line, as all errors are."""
+"""The parser of verbs whose words are filters of finished runs: its errors are one line, as all
+errors are.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ class Flags(argparse.ArgumentParser):
 
     def __init__(self, verb: str, purpose: str, more: str = "") -> None:
         form = argparse.RawDescriptionHelpFormatter
-        super().__init__(prog=f"kdg {verb}", description=purpose, epilog=more, formatter_class=form, allow_abbrev=False)
+        super().__init__(
+            prog=f"kdg {verb}",
+            description=purpose,
+            epilog=more,
+            formatter_class=form,
+            allow_abbrev=False,
+        )
 
     def error(self, message: str) -> NoReturn:
         """Refuse the arguments in one line."""
@@ -37,9 +45,17 @@ class Parser(Flags):
 
     def __init__(self, verb: str, purpose: str, more: str = "") -> None:
         super().__init__(verb, purpose, "\n\n".join(part for part in (FILTERS, more) if part))
-        self.add_argument("filters", nargs="*", metavar="key=value", help="which runs (default: all)")
-        self.add_argument("--out", default="outputs", metavar="DIR", help="where the runs are (default: outputs)")
-        self.add_argument("--outdated", action="store_true", help="also runs of files that have other content by now, under other names")
+        self.add_argument(
+            "filters", nargs="*", metavar="key=value", help="which runs (default: all)"
+        )
+        self.add_argument(
+            "--out", default="outputs", metavar="DIR", help="where the runs are (default: outputs)"
+        )
+        self.add_argument(
+            "--outdated",
+            action="store_true",
+            help="also runs of files that have other content by now, under other names",
+        )
 
     def parse(self, arguments: list[str]) -> argparse.Namespace:
         """What the arguments say.
@@ -53,7 +69,9 @@ class Parser(Flags):
 
 
 def listed(text: str) -> list[str]:
-    """Type of a flag that takes words with commas between them; those inside a family's name (``sphere:radius=2``) are not split."""
+    """Type of a flag that takes words with commas between them; those inside a family's name
+    (``sphere:radius=2``) are not split.
+    """
     words = [word.strip() for word in text.split(",")]
     if not all(words):
         raise argparse.ArgumentTypeError(f"words with commas between them, got '{text}'")

@@ -46,9 +46,16 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> Flags:
     parser = Flags("gc", "Delete what the store keeps for no finished run.", _MORE)
-    parser.add_argument("--out", default="outputs", metavar="DIR", help="where the runs and the store are (default: outputs)")
+    parser.add_argument(
+        "--out",
+        default="outputs",
+        metavar="DIR",
+        help="where the runs and the store are (default: outputs)",
+    )
     parser.add_argument("--yes", action="store_true", help="delete without asking")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be deleted, and delete nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
+    )
     return parser
 
 
@@ -60,18 +67,28 @@ the disk only when the run is deleted too. Entries of runs that are at work are 
 def _told(files: Sequence[Garbage], out: Path) -> str:
     if not files:
         return f"nothing to delete: finished runs refer to all that the store in {out} has"
-    kinds = {kind: [each for each in files if each.kind == kind] for kind in dict.fromkeys(each.kind for each in files)}
+    kinds = {
+        kind: [each for each in files if each.kind == kind]
+        for kind in dict.fromkeys(each.kind for each in files)
+    }
     lines = [
-        f"  {kind:<14} {len(some):>7,}  {_size(sum(each.frees for each in some)):>9}   {_WHAT.get(kind, '')}".rstrip()
+        f"  {kind:<14} {len(some):>7,}  {_size(sum(each.frees for each in some)):>9}  "
+        f" {_WHAT.get(kind, '')}".rstrip()
         for kind, some in kinds.items()
     ]
-    total = f"{_counted(len(files))} of the store in {out} that no finished run refers to, {_size(sum(each.frees for each in files))}"
+    total = (
+        f"{_counted(len(files))} of the store in {out} that no finished run refers to,"
+        f" {_size(sum(each.frees for each in files))}"
+    )
     return "\n".join([total, *lines])
 
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("kdg gc asks before it deletes, and nobody is there to answer; give --yes, or --dry-run to look only")
+        raise UsageError(
+            "kdg gc asks before it deletes, and nobody is there to answer; give --yes, or --dry-run"
+            " to look only"
+        )
     return input("delete them? [y/N] ").strip().lower() in ("y", "yes")
 
 

@@ -9,7 +9,8 @@ _WORDS = """\
 """
 
 HELP = {
-    "plan": f"""\
+    "plan": (
+        f"""\
 usage: kdg plan [-h] [-m] [--config-dir DIR] [key=value ...]
 
 What 'kdg run' with the same words would run, what is done of it, and how long the rest may take.
@@ -21,8 +22,10 @@ options:
 {_CONFIG_DIR}
   kdg plan -m dataset=spiral,circle method=kdf,isotonic seed='range(0,5)'
 
-{_EXIT}""",
-    "show": f"""\
+{_EXIT}"""
+    ),
+    "show": (
+        f"""\
 usage: kdg show [-h] [-m] [--config-dir DIR] [key=value ...]
 
 The config that the words compose to, as YAML, and what a run of it would do, as comments.
@@ -34,8 +37,10 @@ options:
 {_CONFIG_DIR}
   kdg show dataset=digits method=kdn parent.hidden='[64,64]'
 
-{_EXIT}""",
-    "list": f"""\
+{_EXIT}"""
+    ),
+    "list": (
+        f"""\
 usage: kdg list [-h] [--config-dir DIR] [group]
 
 Config groups and their options, each with one line; of one group, or of all.
@@ -45,8 +50,10 @@ options:
   kdg list dataset
   kdg list method --config-dir conf
 
-{_EXIT}""",
-    "data": f"""\
+{_EXIT}"""
+    ),
+    "data": (
+        f"""\
 usage: kdg data list [-h] [--config-dir DIR] [name ...]
        kdg data get [-h] [--config-dir DIR] name|key=value [...]
        kdg data check [-h] [--config-dir DIR] [name ...]
@@ -66,8 +73,10 @@ options:
 
 Exit codes: 0 done, 1 a data set could not be fetched or is damaged, 2 something that was given
 cannot be used, 130 interrupted.
-""",
-    "completion": f"""\
+"""
+    ),
+    "completion": (
+        f"""\
 usage: kdg completion [-h] bash|zsh|fish
 
 Print the script that completes commands, options of groups and keys in a shell.
@@ -77,6 +86,7 @@ options:
   eval "$(kdg completion bash)"
   kdg completion fish > ~/.config/fish/completions/kdg.fish
 
-{_EXIT}""",
+{_EXIT}"""
+    ),
 }
 """Name of a command → its help."""

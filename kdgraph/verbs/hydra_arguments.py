@@ -1,4 +1,6 @@
-"""What the verbs that take a config share: Hydra's flags, the plan of a command line, the folders of configs."""
+"""What the verbs that take a config share: Hydra's flags, the plan of a command line, the folders
+of configs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def hydra_arguments(arguments: list[str]) -> argparse.Namespace:
-    """Hydra's own flags and the overrides, in any order; ``flags`` is everything but the overrides."""
+    """Hydra's own flags and the overrides, in any order; ``flags`` is everything but the
+    overrides.
+    """
     from hydra._internal.utils import get_args_parser
 
     parser = get_args_parser()
@@ -27,7 +31,9 @@ def hydra_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 def planned_by(args: argparse.Namespace) -> Plan:
-    """Every job that the arguments ask for, with the run directory of each that has been composed before."""
+    """Every job that the arguments ask for, with the run directory of each that has been composed
+    before.
+    """
     from kdgraph.config import plan
     from kdgraph.runner.index import Index
 
@@ -35,7 +41,9 @@ def planned_by(args: argparse.Namespace) -> Plan:
     return planned.knowing(Index.of(planned).known()) if planned.multirun else planned
 
 
-def split_by_record(planned: Plan, note: Callable[[str], None]) -> tuple[list[Job], dict[Job, dict[str, Any]]]:
+def split_by_record(
+    planned: Plan, note: Callable[[str], None]
+) -> tuple[list[Job], dict[Job, dict[str, Any]]]:
     """Return the jobs to do, and those that are done with their records; ``force`` does all of
     them.
 
@@ -49,8 +57,15 @@ def split_by_record(planned: Plan, note: Callable[[str], None]) -> tuple[list[Jo
     for job in () if planned.force else planned.jobs:
         folder = RunDir(job.run_dir)
         if record := folder.record():
-            if not planned.multirun and not folder.is_running and (changed := folder.set_aside_changed(record)):
-                note(f"{job.run_dir}: {', '.join(changed)} changed since the run; set aside as *{ASIDE}, and the run is made again")
+            if (
+                not planned.multirun
+                and not folder.is_running
+                and (changed := folder.set_aside_changed(record))
+            ):
+                note(
+                    f"{job.run_dir}: {', '.join(changed)} changed since the run; set aside as"
+                    f" *{ASIDE}, and the run is made again"
+                )
                 continue
             found[job] = record
         elif damage := folder.damage():
@@ -59,7 +74,8 @@ def split_by_record(planned: Plan, note: Callable[[str], None]) -> tuple[list[Jo
 
 
 def check_jobs(planned: Plan, jobs: Sequence[Job]) -> None:
-    """All of them are composed and checked before the first one runs; one that is done was checked when it ran.
+    """All of them are composed and checked before the first one runs; one that is done was checked
+    when it ran.
 
     Whatever of the plan had to be composed is known the next time.
     """

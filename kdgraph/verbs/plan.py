@@ -1,4 +1,6 @@
-"""``kdg plan``: what a command would run, what is done of it, and how long the rest may take; nothing is run or fetched."""
+"""``kdg plan``: what a command would run, what is done of it, and how long the rest may take;
+nothing is run or fetched.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ def main(arguments: list[str]) -> int:
     runs = []
     for job, state in states.items():
         dataset, method = job.run_dir.parts[-3:-1]
-        runs.append(Planned(dataset, method, "not at hand" if state != "done" and job.run_dir.name in absent else state))
+        runs.append(
+            Planned(
+                dataset,
+                method,
+                "not at hand" if state != "done" and job.run_dir.name in absent else state,
+            )
+        )
     show(plan_table(runs, _times(planned), _at_once(planned)))
     for reason, names in by_reason(absent.values()).items():
         print(f"not at hand: {', '.join(names)} ({reason})")
@@ -51,7 +59,9 @@ def _times(planned: Plan) -> Times:
     from kdgraph.results.records import find
 
     try:
-        return Times.of(found.record for found in find(planned.out, tell=lambda line: None, outdated=True))
+        return Times.of(
+            found.record for found in find(planned.out, tell=lambda line: None, outdated=True)
+        )
     except UsageError:  # no folder yet, or no run in it
         return Times.of([])
 

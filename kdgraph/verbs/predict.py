@@ -47,13 +47,19 @@ def main(arguments: list[str]) -> int:
 
     names = [name for name in args.trust if name is not None]
     saved = load_run(Path(args.run), names or bool(args.trust))
-    rows = NewRows(new, saved.schema, args.unseen, lambda line: print(f"kdg: {printable(line)}", file=sys.stderr))
+    rows = NewRows(
+        new,
+        saved.schema,
+        args.unseen,
+        lambda line: print(f"kdg: {printable(line)}", file=sys.stderr),
+    )
     with _bar() as progress:
         done = predict(saved, rows, output, chunk=args.chunk, progress=progress)
     for name, n in rows.became_missing.items():
         if n:
             print(
-                f"kdg: {n:,} cells of '{printable(name)}' have a category that the training data do not have: read as missing",
+                f"kdg: {n:,} cells of '{printable(name)}' have a category that the training data do"
+                " not have: read as missing",
                 file=sys.stderr,
             )
     print(_summary(saved, done, output))
@@ -61,15 +67,34 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> Flags:
-    parser = Flags("predict", "Predict new rows with the calibrated model of a finished run.", _MORE)
-    parser.add_argument("--run", required=True, metavar="DIR", help="directory of the run; its folder model/ is all that is needed")
-    parser.add_argument("--input", required=True, metavar="FILE", help=".csv, .tsv, .parquet, .arff, or .npz with an array X")
-    parser.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
-    parser.add_argument(
-        "--chunk", type=_rows, default=_CHUNK, metavar="N", help=f"so many rows in memory at most (default: {_CHUNK:,}); changes no number"
+    parser = Flags(
+        "predict", "Predict new rows with the calibrated model of a finished run.", _MORE
     )
     parser.add_argument(
-        "--unseen", choices=("refuse", "missing"), default="refuse", help="of categories that the training data do not have"
+        "--run",
+        required=True,
+        metavar="DIR",
+        help="directory of the run; its folder model/ is all that is needed",
+    )
+    parser.add_argument(
+        "--input",
+        required=True,
+        metavar="FILE",
+        help=".csv, .tsv, .parquet, .arff, or .npz with an array X",
+    )
+    parser.add_argument("--output", required=True, metavar="FILE", help=".parquet or .csv")
+    parser.add_argument(
+        "--chunk",
+        type=_rows,
+        default=_CHUNK,
+        metavar="N",
+        help=f"so many rows in memory at most (default: {_CHUNK:,}); changes no number",
+    )
+    parser.add_argument(
+        "--unseen",
+        choices=("refuse", "missing"),
+        default="refuse",
+        help="of categories that the training data do not have",
     )
     parser.add_argument(
         "--trust",
@@ -77,8 +102,10 @@ def _parser() -> Flags:
         default=[],
         nargs="?",
         metavar="NAME",
-        help="read the model though your key did not make it, because you know and trust its origin; "
-        "with a NAME, it may also import that class or package (may be given more than once)",
+        help=(
+            "read the model though your key did not make it, because you know and trust its origin;"
+            " with a NAME, it may also import that class or package (may be given more than once)"
+        ),
     )
     return parser
 
@@ -93,7 +120,9 @@ def _check(output: Path, new: Path) -> None:
     from kdgraph.runner.files import refuse_folder
 
     if output.suffix.lower() not in (".parquet", ".pq", ".csv"):
-        raise UsageError(f"--output {output}: the ending says what is written, and must be .parquet or .csv")
+        raise UsageError(
+            f"--output {output}: the ending says what is written, and must be .parquet or .csv"
+        )
     refuse_folder(output, "--output")
     if os.path.exists(output) and os.path.exists(new) and output.samefile(new):
         raise UsageError(f"--output {output} is the input; give another name")
@@ -106,8 +135,15 @@ def _bar() -> Iterator[Callable[[int, float], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn("predict"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    columns = (
+        TextColumn("predict"),
+        BarColumn(),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task("predict", total=1.0, rows=0)
         yield lambda rows, share: bar.update(task, completed=share, rows=rows)
 
@@ -119,6 +155,9 @@ def _summary(saved: Saved, done: Done, output: Path) -> str:
         "density": f"{above} below the density floor",
         "detector": f"{above} out of distribution by the detector's threshold",
         "confidence": f"{line}; the model has no density, so ood_score is minus the confidence",
-        "sets": f"{line}; the detector scores sets of rows, not one row by itself, so there is no ood_score",
+        "sets": (
+            f"{line}; the detector scores sets of rows, not one row by itself, so there is no"
+            " ood_score"
+        ),
         "none": line,
     }[saved.schema.ood_score]

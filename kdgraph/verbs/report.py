@@ -49,8 +49,18 @@ def main(arguments: list[str]) -> int:
     pictures, tables = pictures_of(studied.runs, args.figures), tables_of(studied.runs)
     left = unfinished(args.out, args.filters)
     told = [said for said in (pictures.told(args.figures), tables.told) if said]
-    about = About(args.title or f"Runs in {args.out}", shlex.join(["kdg", "report", *arguments]), [*notes, *told])
-    page = render({**content.as_json(), "statistics": tested, "remarks": remarks(studied)}, pictures, tables, left, about)
+    about = About(
+        args.title or f"Runs in {args.out}",
+        shlex.join(["kdg", "report", *arguments]),
+        [*notes, *told],
+    )
+    page = render(
+        {**content.as_json(), "statistics": tested, "remarks": remarks(studied)},
+        pictures,
+        tables,
+        left,
+        about,
+    )
     written = page.encode(errors="replace")
     write_atomically(output, written, "--output")
     print(_summary(output, len(written), len(found), len(left), told))
@@ -58,14 +68,26 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser("report", "One HTML page of finished runs, which needs no network and no other file.")
-    parser.add_argument("--output", default="report.html", metavar="FILE", help="the page (default: report.html)")
-    parser.add_argument("--title", metavar="TEXT", help="its title")
-    parser.add_argument(
-        "--figures", choices=("none", "some", "all"), default="some", help="of the runs, inside the page; some: up to 4 MB (default)"
+    parser = Parser(
+        "report", "One HTML page of finished runs, which needs no network and no other file."
     )
     parser.add_argument(
-        "--config-dir", metavar="DIR", help="your own config groups, which the runs were composed from; _target_ in them is code that runs"
+        "--output", default="report.html", metavar="FILE", help="the page (default: report.html)"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="its title")
+    parser.add_argument(
+        "--figures",
+        choices=("none", "some", "all"),
+        default="some",
+        help="of the runs, inside the page; some: up to 4 MB (default)",
+    )
+    parser.add_argument(
+        "--config-dir",
+        metavar="DIR",
+        help=(
+            "your own config groups, which the runs were composed from; _target_ in them is code"
+            " that runs"
+        ),
     )
     return parser
 
@@ -105,5 +127,9 @@ def _below(path: Path, out: str) -> str:
 
 
 def _summary(output: Path, size: int, runs: int, left: int, told: Sequence[str]) -> str:
-    parts = [f"{output}   {runs:,} run{'s' * (runs != 1)}", *([f"{left:,} without a result"] if left else []), f"{size / 1e6:.1f} MB"]
+    parts = [
+        f"{output}   {runs:,} run{'s' * (runs != 1)}",
+        *([f"{left:,} without a result"] if left else []),
+        f"{size / 1e6:.1f} MB",
+    ]
     return "   ".join([*parts, *told])

@@ -44,7 +44,9 @@ def main(arguments: list[str]) -> int:
     with told_in_one_line(to, "--page"):  # before runs that may take hours
         to.mkdir(parents=True, exist_ok=True)
     code = 0 if args.no_runs else _run(tasks)
-    written = write(papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]), to)
+    written = write(
+        papers, tasks, args.scale, out, shlex.join(["kdg", "reproduce", *arguments]), to
+    )
     show(f"\n{written}")
     return code
 
@@ -54,7 +56,10 @@ def _launching(words: Sequence[str]) -> list[str]:
     how = [word for word in words if "=" in word]
     for word in how:
         if not word.startswith(("hydra/launcher=", "hydra.launcher.")):
-            raise UsageError(f"'{word}' is not how runs are launched; kdg reproduce takes hydra/launcher=… and hydra.launcher.…=… alone")
+            raise UsageError(
+                f"'{word}' is not how runs are launched; kdg reproduce takes hydra/launcher=… and"
+                " hydra.launcher.…=… alone"
+            )
     return how
 
 
@@ -77,7 +82,11 @@ def _run(tasks: Sequence[Task]) -> int:
             for outcome in done.outcomes:
                 if outcome.record is None:
                     failed += 1
-                    print(f"kdg: failed: {outcome.failure}\n  kdg run {shlex.join(outcome.job.overrides)}", file=sys.stderr)
+                    print(
+                        f"kdg: failed: {outcome.failure}\n  kdg run"
+                        f" {shlex.join(outcome.job.overrides)}",
+                        file=sys.stderr,
+                    )
     return 1 if failed else 0
 
 
@@ -87,19 +96,41 @@ def _need_experiments() -> None:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("experiments"):
             raise
-        raise UsageError("kdg reproduce needs experiments/, which a checkout of kdgraph has and a wheel has not; call it there") from error
+        raise UsageError(
+            "kdg reproduce needs experiments/, which a checkout of kdgraph has and a wheel has not;"
+            " call it there"
+        ) from error
 
 
 def _parser() -> Flags:
     parser = Flags("reproduce", "Every published number beside ours, on one page.", MORE)
-    parser.add_argument("words", nargs="*", metavar="PAPER [ITEM …]", help="p1 to p5, and their tables and figures (default: all)")
-    parser.add_argument("--scale", choices=("smoke", "workstation", "paper"), default="workstation", help="(default: workstation)")
     parser.add_argument(
-        "--out", default="outputs/reproduction", metavar="DIR", help="runs, a folder for each scale (default: outputs/reproduction)"
+        "words",
+        nargs="*",
+        metavar="PAPER [ITEM …]",
+        help="p1 to p5, and their tables and figures (default: all)",
     )
-    parser.add_argument("--plan", action="store_true", help="say what would run and how long it may take, and end")
+    parser.add_argument(
+        "--scale",
+        choices=("smoke", "workstation", "paper"),
+        default="workstation",
+        help="(default: workstation)",
+    )
+    parser.add_argument(
+        "--out",
+        default="outputs/reproduction",
+        metavar="DIR",
+        help="runs, a folder for each scale (default: outputs/reproduction)",
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="say what would run and how long it may take, and end"
+    )
     parser.add_argument("--no-runs", action="store_true", help="only the pages, of what is done")
     parser.add_argument(
-        "--page", metavar="DIR", help="pages of numbers and of claims, made or brought up to date (default: beside the runs)"
+        "--page",
+        metavar="DIR",
+        help=(
+            "pages of numbers and of claims, made or brought up to date (default: beside the runs)"
+        ),
     )
     return parser

@@ -84,7 +84,9 @@ def carried_out(planned: Plan, watch: Watch) -> CarriedOut:
     absent = fetch_all(todo, watch.note)
     if absent and not planned.multirun:
         raise next(iter(absent.values())).error
-    ended = launch(planned, [job for job in todo if job.config.run_id not in absent], len(found), watch)
+    ended = launch(
+        planned, [job for job in todo if job.config.run_id not in absent], len(found), watch
+    )
     outcomes = [*ended, *(Outcome(job, record) for job, record in found.items())]
     place = {job: place for place, job in enumerate(planned.jobs)}
     return CarriedOut(sorted(outcomes, key=lambda outcome: place[outcome.job]), set(found), absent)
@@ -108,10 +110,15 @@ def _make_folders(todo: Sequence[Job]) -> None:
             reason = error.__cause__
             if not isinstance(reason, OSError) or reason.errno in DISK_FULL:
                 raise
-            raise UsageError(f"out must be a folder that files can be written to, got '{out}' ({reason.strerror})") from error
+            raise UsageError(
+                f"out must be a folder that files can be written to, got '{out}'"
+                f" ({reason.strerror})"
+            ) from error
 
 
-def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[Job], args: argparse.Namespace) -> int:
+def _tell(
+    outcomes: Sequence[Outcome], planned: Plan, before: set[Job], args: argparse.Namespace
+) -> int:
     """Print records or tables, then failures; returns the exit code."""
     done = [(outcome.job, outcome.record) for outcome in outcomes if outcome.record]
     failed = [outcome for outcome in outcomes if not outcome.record]
@@ -130,18 +137,34 @@ def _tell(outcomes: Sequence[Outcome], planned: Plan, before: set[Job], args: ar
     return 1 if failed else 0
 
 
-def _tell_failures(failed: Sequence[Outcome], n_runs: int, flags: Sequence[str], launching: Sequence[str]) -> None:
+def _tell_failures(
+    failed: Sequence[Outcome], n_runs: int, flags: Sequence[str], launching: Sequence[str]
+) -> None:
     """Why, where the traceback is, and the command that runs it alone; on stderr."""
     started = [outcome for outcome in failed if outcome.started]
-    again = "it again, and this runs it alone" if len(started) == 1 else "them again, and these run one alone"
-    print(f"kdg: {len(started)} of {counted(n_runs, 'run')} failed; the same command tries {again}:", file=sys.stderr)
+    again = (
+        "it again, and this runs it alone"
+        if len(started) == 1
+        else "them again, and these run one alone"
+    )
+    print(
+        f"kdg: {len(started)} of {counted(n_runs, 'run')} failed; the same command tries {again}:",
+        file=sys.stderr,
+    )
     for outcome in started:
         trace = outcome.job.run_dir / "error.txt"
         print(f"  {outcome.failure}" + (f"   {trace}" if trace.exists() else ""), file=sys.stderr)
-        print(f"    kdg run {shlex.join([*flags, *outcome.job.overrides, *launching])}", file=sys.stderr)
+        print(
+            f"    kdg run {shlex.join([*flags, *outcome.job.overrides, *launching])}",
+            file=sys.stderr,
+        )
     if len(started) < len(failed):
         left = len(failed) - len(started)
-        print(f"kdg: {counted(left, 'run')} {'was' if left == 1 else 'were'} not started (fail_fast=true)", file=sys.stderr)
+        print(
+            f"kdg: {counted(left, 'run')} {'was' if left == 1 else 'were'} not started"
+            " (fail_fast=true)",
+            file=sys.stderr,
+        )
 
 
 def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Job]) -> None:
@@ -165,18 +188,26 @@ def _print_tables(done: Sequence[tuple[Job, Any]], planned: Plan, before: set[Jo
         show(f"\n{line}")
     if (place := planned.base.get("beside")) is not None:
         show("\n" + _beside(str(place), [record for _, record in done]))
-    show(f"\n{counted(len(done), 'run')} in {done[0][0].run_dir.parents[2]}" + (f", {found} of them done before" if found else ""))
+    show(
+        f"\n{counted(len(done), 'run')} in {done[0][0].run_dir.parents[2]}"
+        + (f", {found} of them done before" if found else "")
+    )
 
 
 def _beside(place: str, records: Sequence[Any]) -> str:
-    """What the function that the config names as ``beside`` makes of the records; a line where it is not at hand, as beside a wheel."""
+    """What the function that the config names as ``beside`` makes of the records; a line where it
+    is not at hand, as beside a wheel.
+    """
     from kdgraph.components import target_of
     from kdgraph.errors import ConfigError
 
     try:
         function = target_of({"_target_": place}, "beside")
     except ConfigError:
-        return f"what was published stands in a checkout of kdgraph, which has {place}; run kdg there to see it beside these runs"
+        return (
+            f"what was published stands in a checkout of kdgraph, which has {place}; run kdg there"
+            " to see it beside these runs"
+        )
     return function(records)
 
 
@@ -185,4 +216,7 @@ def _raise(outcome: Outcome) -> None:
     if isinstance(outcome.error, KdgError):
         raise outcome.error
     trace = outcome.job.run_dir / "error.txt"
-    raise RunFailed(f"the run failed: {outcome.failure}" + (f" (traceback in {trace})" if trace.exists() else "")) from outcome.error
+    raise RunFailed(
+        f"the run failed: {outcome.failure}"
+        + (f" (traceback in {trace})" if trace.exists() else "")
+    ) from outcome.error

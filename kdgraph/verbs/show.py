@@ -17,8 +17,18 @@ def main(arguments: list[str]) -> int:
         import yaml
 
         config = planned.jobs[0].config
-        nodes = {**config.science(), "n_jobs": config.n_jobs, "force": config.force, "out": config.out}
-        print(yaml.safe_dump(nodes, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120), end="")
+        nodes = {
+            **config.science(),
+            "n_jobs": config.n_jobs,
+            "force": config.force,
+            "out": config.out,
+        }
+        print(
+            yaml.safe_dump(
+                nodes, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
+            ),
+            end="",
+        )
     for job in planned.jobs:
         print(preview(job.config, absent.get(job.config.run_id)))
     if planned.multirun:

@@ -39,11 +39,36 @@ def main(arguments: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser("table", "Every number of finished runs: a row for each run, model, metric and set of rows.", _MORE)
-    parser.add_argument("--metric", type=listed, default=[], metavar="NAME,…", help="these metrics only: error,nll,ece")
-    parser.add_argument("--on", type=listed, default=[], metavar="SET,…", help="these rows only: test, calibration, grid, ood, radius=2")
-    parser.add_argument("--with", type=listed, default=[], metavar="KEY,…", dest="keys", help="a column more for each key of the config")
-    parser.add_argument("--output", metavar="FILE", help="write a file: .parquet, .csv, .md or .tex")
+    parser = Parser(
+        "table",
+        "Every number of finished runs: a row for each run, model, metric and set of rows.",
+        _MORE,
+    )
+    parser.add_argument(
+        "--metric",
+        type=listed,
+        default=[],
+        metavar="NAME,…",
+        help="these metrics only: error,nll,ece",
+    )
+    parser.add_argument(
+        "--on",
+        type=listed,
+        default=[],
+        metavar="SET,…",
+        help="these rows only: test, calibration, grid, ood, radius=2",
+    )
+    parser.add_argument(
+        "--with",
+        type=listed,
+        default=[],
+        metavar="KEY,…",
+        dest="keys",
+        help="a column more for each key of the config",
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="write a file: .parquet, .csv, .md or .tex"
+    )
     parser.add_argument("--columns", action="store_true", help="what the columns of a file hold")
     return parser
 
@@ -65,7 +90,10 @@ def _write(found: list[Found], args: argparse.Namespace) -> None:
     measures = dict.fromkeys(measure for one in found for measure, _ in measured(one.record))
     table = columns(found, args.keys, set(select(list(measures), args.metric, args.on)))
     write_columns(table, args.output)
-    print(f"{args.output}   {len(table['value']):,} rows, {len(table)} columns, of {counted(len(found), 'run')}")
+    print(
+        f"{args.output}   {len(table['value']):,} rows, {len(table)} columns, of"
+        f" {counted(len(found), 'run')}"
+    )
 
 
 def _show(found: list[Found], args: argparse.Namespace) -> None:
@@ -79,10 +107,17 @@ def _show(found: list[Found], args: argparse.Namespace) -> None:
     from kdgraph.run_config import METHOD_ENDS
 
     lines = lines_of(named(found))
-    measures = select(list(dict.fromkeys(measure for line in lines for measure in line.values)), args.metric, args.on)
+    measures = select(
+        list(dict.fromkeys(measure for line in lines for measure in line.values)),
+        args.metric,
+        args.on,
+    )
     width, rows = (get_terminal_size().columns, MOST_LINES) if sys.stdout.isatty() else (None, None)
     show(wide(lines, in_order(measures) if not args.metric else measures, width=width, rows=rows))
     if any(is_as_in_paper(one.record) for one in found):
         show(f"\n{METHOD_ENDS['paper']}: {AS_IN_PAPER}")
     size = f"{counted(len(found), 'run')}: {len(lines):,} lines, {len(measures)} measures"
-    show(f"\n{size}; --output FILE writes every number with its standard error, --metric and --on choose")
+    show(
+        f"\n{size}; --output FILE writes every number with its standard error, --metric and --on"
+        " choose"
+    )

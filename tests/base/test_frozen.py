@@ -37,7 +37,14 @@ Y = np.where(X[:, 0] + X[:, 1] ** 2 + rng.normal(size=500) > 1, "ill", "well")
 TARGET = X[:, 0] + rng.normal(size=500)
 SEEN, NEW = slice(0, 200), slice(200, 400)
 WAY = "fit(X, y, X_calibration=…, y_calibration=…)"
-CALIBRATORS = [ScoreMap, LinearPool, BestCalibrator, HistogramBinning, TemperatureScaling, LocalRecalibration]
+CALIBRATORS = [
+    ScoreMap,
+    LinearPool,
+    BestCalibrator,
+    HistogramBinning,
+    TemperatureScaling,
+    LocalRecalibration,
+]
 WITH_TRAINING_ROWS = [KernelDensityForest, DensityGate, Mahalanobis, LeafOccupancy]
 FOREST = RandomForestClassifier(10, random_state=0).fit(X[SEEN], Y[SEEN])
 NETWORK = LogisticRegression().fit(X[SEEN], Y[SEEN])
@@ -57,8 +64,8 @@ def warned(model, *rows, **calibration) -> list[str]:
 def test_the_training_rows_of_a_frozen_forest_are_named_as_such(kind):
     name = kind.__name__
     message = (
-        "the 200 {} are those that the frozen RandomForestClassifier was fitted on, where it is more "
-        f"confident than on new rows: give {name} held-out rows, {WAY}"
+        "the 200 {} are those that the frozen RandomForestClassifier was fitted on, where it is"
+        f" more confident than on new rows: give {name} held-out rows, {WAY}"
     )
     model = kind(FrozenEstimator(FOREST), random_state=0)
     if kind is TreeHamming:
@@ -72,8 +79,8 @@ def test_the_training_rows_of_a_frozen_forest_are_named_as_such(kind):
 @pytest.mark.parametrize("kind", [ScoreMap, KernelDensityForest, MaxProbability])
 def test_rows_that_may_be_new_are_taken_for_new_with_a_warning(kind):
     expected = (
-        f"{kind.__name__} takes the 200 rows of fit for rows that the frozen RandomForestClassifier "
-        f"was not fitted on; if it was, or to mark them as held out, give calibration rows: {WAY}"
+        f"{kind.__name__} takes the 200 rows of fit for rows that the frozen RandomForestClassifier"
+        f" was not fitted on; if it was, or to mark them as held out, give calibration rows: {WAY}"
     )
     assert warned(kind(FrozenEstimator(FOREST), random_state=0), X[NEW], Y[NEW]) == [expected]
 
@@ -82,9 +89,9 @@ def test_rows_that_may_be_new_are_taken_for_new_with_a_warning(kind):
 def test_some_of_the_training_rows_are_noticed_by_their_predictions(parent):
     some = slice(50, 150)
     expected = (
-        f"the frozen {type(parent).__name__} predicts the labels of all 100 rows of fit correctly, as "
-        "those of rows that it was fitted on, where it is more confident than on new rows: give "
-        f"ScoreMap held-out rows, {WAY}"
+        f"the frozen {type(parent).__name__} predicts the labels of all 100 rows of fit correctly,"
+        " as those of rows that it was fitted on, where it is more confident than on new rows:"
+        f" give ScoreMap held-out rows, {WAY}"
     )
     memorised = (parent.predict(X[some]) == Y[some]).all()
     assert memorised == isinstance(parent, KNeighborsClassifier)
@@ -124,8 +131,8 @@ def test_what_learns_from_training_rows_too_divides_them():
 def test_regressors_are_warned_of_alike():
     parent = FrozenEstimator(NearestOutcomes(k=20).fit(X[SEEN], TARGET[SEEN]))
     expected = (
-        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestOutcomes was not fitted "
-        f"on; if it was, or to mark them as held out, give calibration rows: {WAY}"
+        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestOutcomes was not"
+        f" fitted on; if it was, or to mark them as held out, give calibration rows: {WAY}"
     )
     assert warned(GlobalPit(parent, random_state=0), X[NEW], TARGET[NEW]) == [expected]
 

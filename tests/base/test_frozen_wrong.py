@@ -49,8 +49,21 @@ AFTER_CLASSIFIERS = AFTER[:6]
 NAMES = {
     kind.__name__: kind
     for kind in (
-        *(CalibratedClassifierCV, RandomForestClassifier, RidgeClassifier, SVC, PredictiveRegressor, GaussianProcessRegressor),
-        *(BayesianRidge, GaussianLinear, HistGradientBoostingClassifier, GradientBoostingClassifier, MLPClassifier),
+        *(
+            CalibratedClassifierCV,
+            RandomForestClassifier,
+            RidgeClassifier,
+            SVC,
+            PredictiveRegressor,
+            GaussianProcessRegressor,
+        ),
+        *(
+            BayesianRidge,
+            GaussianLinear,
+            HistGradientBoostingClassifier,
+            GradientBoostingClassifier,
+            MLPClassifier,
+        ),
         *(DensityGate, LocalPit, ScoreMap),
     )
 }
@@ -72,14 +85,20 @@ def pasted(message: str):
 def test_a_class_in_place_of_an_instance(kind):
     given = GaussianLinear if kind is GlobalPit else RandomForestClassifier
     message = refusal(kind(given))
-    assert message == f"{kind.__name__}: estimator must be an instance, got the class {given.__name__}; pass {given.__name__}()"
+    assert (
+        message
+        == f"{kind.__name__}: estimator must be an instance, got the class {given.__name__}; pass"
+        f" {given.__name__}()"
+    )
     assert isinstance(pasted(message), given)
 
 
 def test_a_class_in_place_of_any_other_instance():
     message = "{}: {} must be an instance, got the class {}; pass {}"
     gate = DensityGate(GradientBoostingClassifier(), partition=RandomForestClassifier)
-    assert refusal(gate) == message.format("DensityGate", "partition", "RandomForestClassifier", "RandomForestClassifier()")
+    assert refusal(gate) == message.format(
+        "DensityGate", "partition", "RandomForestClassifier", "RandomForestClassifier()"
+    )
     pit = refusal(ConformalPit(GaussianLinear(), LocalPit))
     assert pit == message.format("ConformalPit", "recalibrator", "LocalPit", "LocalPit(None)")
     ConformalPit(GaussianLinear(), pasted(pit).set_params(k=5), random_state=0).fit(X, X[:, 0])
@@ -89,9 +108,11 @@ def test_a_class_in_place_of_any_other_instance():
 
 @pytest.mark.parametrize("kind", AFTER)
 def test_a_bare_torch_module(kind):
-    assert refusal(kind(MODULE)) == (
-        f"{kind.__name__} needs an estimator of scikit-learn, got the torch module Sequential; wrap it: "
-        "kdgraph.parents.networks.ModuleClassifier(module) or skorch's NeuralNetClassifier(module)"
+    assert (
+        refusal(kind(MODULE))
+        == f"{kind.__name__} needs an estimator of scikit-learn, got the torch module Sequential;"
+        " wrap it: kdgraph.parents.networks.ModuleClassifier(module) or skorch's"
+        " NeuralNetClassifier(module)"
     )
 
 
@@ -108,12 +129,19 @@ def test_what_is_no_estimator_at_all(kind):
 
 
 @pytest.mark.parametrize("kind", [KernelDensityForest, KernelDensityNetwork, DensityGate])
-@pytest.mark.parametrize("parent", [HistGradientBoostingClassifier, GradientBoostingClassifier, MLPClassifier])
-@pytest.mark.parametrize("wrap", [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)])
-def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(kind, parent, wrap, monkeypatch):
+@pytest.mark.parametrize(
+    "parent", [HistGradientBoostingClassifier, GradientBoostingClassifier, MLPClassifier]
+)
+@pytest.mark.parametrize(
+    "wrap", [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)]
+)
+def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(
+    kind, parent, wrap, monkeypatch
+):
     message = (
-        f"{parent.__name__} has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch; any "
-        f"classifier can stand in front of a forest's partition: DensityGate({parent.__name__}(), partition=RandomForestClassifier())"
+        f"{parent.__name__} has no partition to read; pass a fitted forest or tree of scikit-learn,"
+        " or a network of torch; any classifier can stand in front of a forest's partition:"
+        f" DensityGate({parent.__name__}(), partition=RandomForestClassifier())"
     )
     with monkeypatch.context() as patched:
         patched.setattr(parent, "fit", lambda *_, **__: pytest.fail("fitted"))
@@ -126,18 +154,23 @@ def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(kind, p
 
 @pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
 def test_a_regressor_after_which_a_classifier_is_needed(kind):
-    assert refusal(kind(RandomForestRegressor(3))) == (
-        f"{kind.__name__} needs an estimator with predict_proba, got RandomForestRegressor, a regressor; pass a classifier, or "
-        "repair its predictive distributions by kdgraph.recalibration"
+    assert (
+        refusal(kind(RandomForestRegressor(3)))
+        == f"{kind.__name__} needs an estimator with predict_proba, got RandomForestRegressor, a"
+        " regressor; pass a classifier, or repair its predictive distributions by"
+        " kdgraph.recalibration"
     )
 
 
 @pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
-@pytest.mark.parametrize("wrap", [lambda parent: parent, lambda parent: FrozenEstimator(parent.fit(X, Y))])
+@pytest.mark.parametrize(
+    "wrap", [lambda parent: parent, lambda parent: FrozenEstimator(parent.fit(X, Y))]
+)
 def test_a_pipeline_that_ends_in_a_transformer(kind, wrap):
-    assert refusal(kind(wrap(make_pipeline(StandardScaler())))) == (
-        f"{kind.__name__} needs an estimator with predict_proba, got Pipeline whose last step, StandardScaler, predicts nothing; "
-        "let it end in an estimator that does"
+    assert (
+        refusal(kind(wrap(make_pipeline(StandardScaler()))))
+        == f"{kind.__name__} needs an estimator with predict_proba, got Pipeline whose last step,"
+        " StandardScaler, predicts nothing; let it end in an estimator that does"
     )
 
 
@@ -145,7 +178,10 @@ def test_a_pipeline_that_ends_in_a_transformer(kind, wrap):
 def test_a_classifier_of_scores_alone(parent):
     message = refusal(ScoreMap(parent()))
     advice = f"CalibratedClassifierCV({parent.__name__}())"
-    start = f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; let its scores become probabilities: "
+    start = (
+        f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; let its scores"
+        " become probabilities: "
+    )
     assert message == start + advice
     ScoreMap(pasted(message), random_state=0).fit(X, Y).predict_proba(X)
 
@@ -154,15 +190,23 @@ def test_regressors_that_predict_no_distributions():
     start = "LocalPit needs an estimator with predict_dist, got "
     for parent in (GaussianProcessRegressor, BayesianRidge):
         message = refusal(LocalPit(parent()))
-        assert message == f"{start}{parent.__name__}; wrap it: PredictiveRegressor({parent.__name__}())"
+        assert (
+            message
+            == f"{start}{parent.__name__}; wrap it: PredictiveRegressor({parent.__name__}())"
+        )
         assert isinstance(pasted(message).regressor, parent)
     assert np.isfinite(LocalPit(pasted(message), random_state=0).fit(X, X[:, 0]).predict(X)).all()
-    rest = "; pass one that predicts distributions, such as GaussianLinear(), or another library's in PredictiveRegressor"
+    rest = (
+        "; pass one that predicts distributions, such as GaussianLinear(), or another library's in"
+        " PredictiveRegressor"
+    )
     assert refusal(LocalPit(LinearRegression())) == f"{start}LinearRegression{rest}"
     pipeline = make_pipeline(StandardScaler(), LinearRegression())
     assert refusal(LocalPit(pipeline)) == f"{start}Pipeline{rest}"
-    assert refusal(LocalPit(RandomForestClassifier())) == (
-        f"{start}RandomForestClassifier, a classifier; calibrate it by kdgraph.calibration, or pass a regressor that predicts distributions"
+    assert (
+        refusal(LocalPit(RandomForestClassifier()))
+        == f"{start}RandomForestClassifier, a classifier; calibrate it by kdgraph.calibration, or"
+        " pass a regressor that predicts distributions"
     )
 
 
@@ -170,12 +214,19 @@ def test_regressors_that_predict_no_distributions():
 def test_labels_of_several_types_or_none(kind):
     model = kind(RandomForestClassifier(3, random_state=0), random_state=0)
     mixed = np.array([1, "a"] * 45, dtype=object)
-    message = "labels must be of one type, y has text and numbers; make all of them text, y.astype(str)"
+    message = (
+        "labels must be of one type, y has text and numbers; make all of them text, y.astype(str)"
+    )
     assert refusal(model, mixed, ValueError) == message
     model.fit(X, mixed.astype(str))
     gaps = np.array(["a", None, "b"] * 30, dtype=object)
-    assert refusal(model, gaps, ValueError) == "30 of 90 labels in y are None; leave out the rows without a label"
+    assert (
+        refusal(model, gaps, ValueError)
+        == "30 of 90 labels in y are None; leave out the rows without a label"
+    )
     assert refusal(model, np.where(Y == 1, np.nan, 0.0), ValueError) == "Input y contains NaN."
     assert refusal(model, X[:, 0], ValueError).startswith("Unknown label type: continuous.")
     given = {"X_calibration": X, "y_calibration": gaps}
-    assert refusal(model, np.array(["a", "b", "b"] * 30), ValueError, **given).startswith("30 of 90 labels in y are None")
+    assert refusal(model, np.array(["a", "b", "b"] * 30), ValueError, **given).startswith(
+        "30 of 90 labels in y are None"
+    )

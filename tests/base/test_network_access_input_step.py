@@ -16,7 +16,14 @@ from sklearn.preprocessing import StandardScaler
 from kdgraph.base.network_access import logits_after_step
 from kdgraph.parents.networks import ConvolutionalNetwork, MultilayerPerceptron
 
-QUICK = {"learning_rate": 0.02, "batch_size": 32, "max_epochs": 8, "patience": None, "device": "cpu", "random_state": 0}
+QUICK = {
+    "learning_rate": 0.02,
+    "batch_size": 32,
+    "max_epochs": 8,
+    "patience": None,
+    "device": "cpu",
+    "random_state": 0,
+}
 X, Y = make_blobs(150, centers=3, n_features=4, cluster_std=3.0, random_state=0)
 STEP = 0.3
 ROUNDING = {"rtol": 0, "atol": 2e-5}
@@ -30,7 +37,9 @@ def linear():
 
 def weights(network) -> tuple[np.ndarray, np.ndarray]:
     last = network.module_[-1]
-    return last.weight.detach().numpy().astype(np.float64), last.bias.detach().numpy().astype(np.float64)
+    return last.weight.detach().numpy().astype(np.float64), last.bias.detach().numpy().astype(
+        np.float64
+    )
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 1000.0])
@@ -40,16 +49,25 @@ def test_of_a_linear_network_the_direction_is_known(linear, temperature):
     proba = softmax((X @ W.T + b) / temperature, axis=1)
     gradient = (W[proba.argmax(axis=1)] - proba @ W) / temperature
     before, moved = logits_after_step(linear, X, temperature, [0.0, STEP])
-    clear = np.abs(gradient).min(axis=1) > 1e-6  # of rows that are nearly certain, the sign hangs on rounding
+    clear = (
+        np.abs(gradient).min(axis=1) > 1e-6
+    )  # of rows that are nearly certain, the sign hangs on rounding
     assert clear.mean() > 0.5
-    np.testing.assert_allclose(moved[clear], ((X + STEP * np.sign(gradient)) @ W.T + b)[clear], **ROUNDING)
+    np.testing.assert_allclose(
+        moved[clear], ((X + STEP * np.sign(gradient)) @ W.T + b)[clear], **ROUNDING
+    )
     np.testing.assert_array_equal(before, linear.logits(X))
     moved, before = moved[clear], before[clear]
-    assert (softmax(moved / temperature, axis=1).max(axis=1) > softmax(before / temperature, axis=1).max(axis=1)).all()
+    assert (
+        softmax(moved / temperature, axis=1).max(axis=1)
+        > softmax(before / temperature, axis=1).max(axis=1)
+    ).all()
 
 
 def test_of_any_network_it_is_that_of_finite_differences():
-    """By a copy of the network in float64; numbers at which it has a kink within the difference are left out."""
+    """By a copy of the network in float64; numbers at which it has a kink within the difference are
+    left out.
+    """
     import torch
 
     network = MultilayerPerceptron(hidden=(16, 8), activation="leaky_relu", **QUICK).fit(X, Y)
@@ -57,24 +75,37 @@ def test_of_any_network_it_is_that_of_finite_differences():
 
     def log_confidence(rows: np.ndarray, of: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            return log_softmax(double(torch.from_numpy(rows)).numpy() / 10, axis=1)[np.arange(len(rows)), of]
+            return log_softmax(double(torch.from_numpy(rows)).numpy() / 10, axis=1)[
+                np.arange(len(rows)), of
+            ]
 
     rows, predicted, h = X[:40], network.logits(X[:40]).argmax(axis=1), 1e-6
     steps = h * np.eye(4)
-    two_sided = [(log_confidence(rows + e, predicted) - log_confidence(rows - e, predicted)) / (2 * h) for e in steps]
-    one_sided = [(log_confidence(rows + e, predicted) - log_confidence(rows, predicted)) / h for e in steps]
+    two_sided = [
+        (log_confidence(rows + e, predicted) - log_confidence(rows - e, predicted)) / (2 * h)
+        for e in steps
+    ]
+    one_sided = [
+        (log_confidence(rows + e, predicted) - log_confidence(rows, predicted)) / h for e in steps
+    ]
     slope, smooth = np.array(two_sided).T, np.abs(np.subtract(two_sided, one_sided)).T < 1e-4
     clear = smooth & (np.abs(slope) > 1e-4)
     assert clear.mean() > 0.8
     seen = []
-    network.logits = lambda rows: seen.append(rows) or np.zeros((len(rows), 3))  # what the network is asked after the step
+    network.logits = lambda rows: (
+        seen.append(rows) or np.zeros((len(rows), 3))
+    )  # what the network is asked after the step
     logits_after_step(network, rows, 10.0, [STEP])
     np.testing.assert_array_equal(np.sign(seen[0] - rows)[clear], np.sign(slope)[clear])
-    np.testing.assert_allclose(np.abs(seen[0] - rows)[clear], STEP, rtol=0, atol=1e-7)  # a number of float32
+    np.testing.assert_allclose(
+        np.abs(seen[0] - rows)[clear], STEP, rtol=0, atol=1e-7
+    )  # a number of float32
 
 
 def test_the_step_is_one_behind_the_transformations_of_a_pipeline():
-    pipeline = make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(8,), **QUICK)).fit(1000 * X, Y)
+    pipeline = make_pipeline(StandardScaler(), MultilayerPerceptron(hidden=(8,), **QUICK)).fit(
+        1000 * X, Y
+    )
     found = logits_after_step(FrozenEstimator(pipeline), 1000 * X, 1.0, [STEP])
     scaled = pipeline[0].transform(1000 * X)
     np.testing.assert_array_equal(found, logits_after_step(pipeline[-1], scaled, 1.0, [STEP]))
@@ -83,12 +114,16 @@ def test_the_step_is_one_behind_the_transformations_of_a_pipeline():
 def test_images_and_rows_of_whole_numbers():
     rng = np.random.default_rng(0)
     images = rng.random((40, 1, 12, 12), dtype=np.float32)
-    network = ConvolutionalNetwork(max_epochs=1, device="cpu", random_state=0).fit(images, np.arange(40) % 2)
+    network = ConvolutionalNetwork(max_epochs=1, device="cpu", random_state=0).fit(
+        images, np.arange(40) % 2
+    )
     (moved,) = logits_after_step(network, images, 1000.0, [0.05])
     assert moved.shape == (40, 2) and not np.array_equal(moved, network.logits(images))
     whole = np.round(X).astype(int)
     linear = MultilayerPerceptron(hidden=(), **QUICK).fit(whole, Y)
-    np.testing.assert_array_equal(*(logits_after_step(linear, rows, 1.0, [STEP])[0] for rows in (whole, whole.astype(float))))
+    np.testing.assert_array_equal(
+        *(logits_after_step(linear, rows, 1.0, [STEP])[0] for rows in (whole, whole.astype(float)))
+    )
 
 
 def test_a_row_is_moved_alike_whatever_comes_with_it_and_however_far_it_is(linear):

@@ -19,14 +19,20 @@ from kdgraph.parents.networks import MultilayerPerceptron
 def fitted():
     X, y = load_iris(return_X_y=True)
     scaler = StandardScaler().fit(X)
-    network = MultilayerPerceptron(hidden=(8,), max_epochs=5, device="cpu", random_state=0).fit(scaler.transform(X), y)
+    network = MultilayerPerceptron(hidden=(8,), max_epochs=5, device="cpu", random_state=0).fit(
+        scaler.transform(X), y
+    )
     return X, y, scaler, network
 
 
 def test_it_is_found_behind_what_wraps_it(fitted):
     X, y, scaler, network = fitted
     pipeline = make_pipeline(scaler, network)
-    wrapped = [pipeline, FrozenEstimator(pipeline), Uncalibrated(FrozenEstimator(pipeline), random_state=0).fit(X, y)]
+    wrapped = [
+        pipeline,
+        FrozenEstimator(pipeline),
+        Uncalibrated(FrozenEstimator(pipeline), random_state=0).fit(X, y),
+    ]
     scaled = scaler.transform(X)
     for parent in (*wrapped, make_pipeline(scaler, make_pipeline(network))):
         inside = inside_of(parent)
@@ -35,11 +41,19 @@ def test_it_is_found_behind_what_wraps_it(fitted):
         np.testing.assert_array_equal(inside.features(X), network.transform(scaled))
         np.testing.assert_array_equal(inside.features(X, "1"), network.transform(scaled, "1"))
         of = lambda logits: logits.logsumexp(dim=1)  # noqa: E731
-        np.testing.assert_array_equal(inside.input_gradient(X, of), network.input_gradient(scaled, of))
+        np.testing.assert_array_equal(
+            inside.input_gradient(X, of), network.input_gradient(scaled, of)
+        )
     np.testing.assert_array_equal(inside_of(network).logits(scaled), network.logits(scaled))
 
 
 def test_a_forest_has_none(fitted):
     X, y, scaler, _ = fitted
-    with pytest.raises(TypeError, match=r"^Pipeline has no logits or layers to read; pass a network of kdgraph\.parents\.networks$"):
+    with pytest.raises(
+        TypeError,
+        match=(
+            r"^Pipeline has no logits or layers to read; pass a network of"
+            r" kdgraph\.parents\.networks$"
+        ),
+    ):
         inside_of(make_pipeline(scaler, RandomForestClassifier(3).fit(X, y)))

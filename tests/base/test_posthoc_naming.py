@@ -11,7 +11,14 @@ from kdgraph.base.posthoc import called, class_names
 def test_positions_are_called_by_labels_and_words_stay():
     assert [called(word) for word in (0, "1", "any class")] == ["0", "1", "any class"]
     with class_names([10, "bee"]):
-        assert [called(word) for word in (0, np.int64(1), "1", "any class", 2, -1)] == ["10", "bee", "bee", "any class", "2", "-1"]
+        assert [called(word) for word in (0, np.int64(1), "1", "any class", 2, -1)] == [
+            "10",
+            "bee",
+            "bee",
+            "any class",
+            "2",
+            "-1",
+        ]
 
 
 def test_a_block_that_fails_leaves_nothing_behind():

@@ -22,11 +22,16 @@ def test_rows():
 
 def test_groups_go_with_their_rows():
     rows = Rows(np.arange(6.0).reshape(3, 2), Y, WEIGHT, np.array(["u", "v", "w"]))
-    assert rows[[2, 0]].group.tolist() == ["w", "u"] and rows[rows.y == 1].group.tolist() == ["u", "w"]
+    assert rows[[2, 0]].group.tolist() == ["w", "u"] and rows[rows.y == 1].group.tolist() == [
+        "u",
+        "w",
+    ]
     assert (rows[:1] + rows[1:]).group.tolist() == ["u", "v", "w"]
     without = Rows.of(rows.X, Y)
     assert without.group is None and without[:2].group is None
-    assert (rows + without).group is None and (without + rows).group is None  # nobody said it of all of them
+    assert (rows + without).group is None and (
+        without + rows
+    ).group is None  # nobody said it of all of them
 
 
 def test_one_of_each_row():

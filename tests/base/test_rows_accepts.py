@@ -5,7 +5,11 @@ import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -47,14 +51,26 @@ def test_missing_values_are_allowed_where_something_inside_may_take_them(estimat
     assert allows_missing(estimator)
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), FrozenEstimator(GaussianNB()), SimpleImputer(missing_values=-1), object()])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        FrozenEstimator(GaussianNB()),
+        SimpleImputer(missing_values=-1),
+        object(),
+    ],
+)
 def test_and_nowhere_else(estimator):
     assert not allows_missing(estimator)
 
 
 @pytest.mark.parametrize(
     "estimator",
-    [KernelDensityForest(), KernelDensityForest(RandomForestClassifier()), DensityGate(ENCODED, partition=RandomForestClassifier())],
+    [
+        KernelDensityForest(),
+        KernelDensityForest(RandomForestClassifier()),
+        DensityGate(ENCODED, partition=RandomForestClassifier()),
+    ],
 )
 def test_the_tag_of_what_measures_distances_does_not_allow_them_without_a_pipeline(estimator):
     assert not estimator.__sklearn_tags__().input_tags.allow_nan
@@ -62,7 +78,11 @@ def test_the_tag_of_what_measures_distances_does_not_allow_them_without_a_pipeli
 
 
 def test_frames_go_to_what_is_composed_and_to_what_was_fitted_on_one():
-    assert reads_columns(IMPUTED) and reads_columns(CalibratedClassifierCV(IMPUTED)) and reads_columns(KernelDensityForest(IMPUTED))
+    assert (
+        reads_columns(IMPUTED)
+        and reads_columns(CalibratedClassifierCV(IMPUTED))
+        and reads_columns(KernelDensityForest(IMPUTED))
+    )
     assert not reads_columns(LogisticRegression()) and not reads_columns(RandomForestClassifier())
     for estimator in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
         assert reads_columns(FrozenEstimator(estimator.fit(X, Y)))
@@ -70,9 +90,18 @@ def test_frames_go_to_what_is_composed_and_to_what_was_fitted_on_one():
 
 
 def test_what_transforms_before_its_last_step():
-    for estimator in (IMPUTED, FrozenEstimator(IMPUTED), CalibratedClassifierCV(IMPUTED), ScoreMap(FrozenEstimator(IMPUTED))):
+    for estimator in (
+        IMPUTED,
+        FrozenEstimator(IMPUTED),
+        CalibratedClassifierCV(IMPUTED),
+        ScoreMap(FrozenEstimator(IMPUTED)),
+    ):
         assert transforms_first(estimator)
-    for estimator in (RandomForestClassifier(), FrozenEstimator(GaussianNB()), Pipeline([("model", GaussianNB())])):
+    for estimator in (
+        RandomForestClassifier(),
+        FrozenEstimator(GaussianNB()),
+        Pipeline([("model", GaussianNB())]),
+    ):
         assert not transforms_first(estimator)
 
 

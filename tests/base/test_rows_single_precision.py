@@ -35,13 +35,21 @@ def warned(parent, X=X, **options) -> list[str]:
 
 
 TREE = DecisionTreeClassifier(max_depth=1).fit(X, Y)
-FOUND = "mine: of 200 different values of 'time', single precision, in which DecisionTreeClassifier computes, has 6"
+FOUND = (
+    "mine: of 200 different values of 'time', single precision, in which DecisionTreeClassifier"
+    " computes, has 6"
+)
 
 
 def test_the_feature_is_named_with_what_helps():
     names = ["a", "time"]
-    assert warned(TREE, names=names, scale="dataset.scale=min_max") == [f"{FOUND}; dataset.scale=min_max takes the offset away"]
-    way_out = "subtract the offset, or standardise in the parent's pipeline, as in make_pipeline(StandardScaler(), model)"
+    assert warned(TREE, names=names, scale="dataset.scale=min_max") == [
+        f"{FOUND}; dataset.scale=min_max takes the offset away"
+    ]
+    way_out = (
+        "subtract the offset, or standardise in the parent's pipeline, as in"
+        " make_pipeline(StandardScaler(), model)"
+    )
     assert warned(TREE, names=names) == [f"{FOUND}; {way_out}"]
     assert warned(TREE, pd.DataFrame(X, columns=names)) == [f"{FOUND}; {way_out}"]
     assert warned(TREE)[0].startswith("mine: of 200 different values of column 1, single precision")
@@ -49,15 +57,28 @@ def test_the_feature_is_named_with_what_helps():
 
 def test_scaling_is_offered_only_where_it_helps():
     small = np.append(np.arange(N - 1) * 1e-6, 1e9)
-    assert warned(TREE, small[:, None], scale="dataset.scale=min_max") == [], "small numbers beside a large one have their own digits"
+    assert warned(TREE, small[:, None], scale="dataset.scale=min_max") == [], (
+        "small numbers beside a large one have their own digits"
+    )
     shifted = np.append(0.0, 1000 + np.arange(N - 1) * 1e-6)
     (found,) = warned(TREE, shifted[:, None], scale="dataset.scale=min_max")
     assert found.endswith("; subtract the offset of the column, or take outliers out of it")
 
 
 def test_what_a_pipeline_centres_is_not_lost():
-    assert warned(make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=1)).fit(X, Y)) == []
-    assert len(warned(make_pipeline(StandardScaler(with_mean=False), DecisionTreeClassifier(max_depth=1)).fit(X, Y))) == 1
+    assert (
+        warned(make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=1)).fit(X, Y)) == []
+    )
+    assert (
+        len(
+            warned(
+                make_pipeline(
+                    StandardScaler(with_mean=False), DecisionTreeClassifier(max_depth=1)
+                ).fit(X, Y)
+            )
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("parent", [LogisticRegression(), HistGradientBoostingClassifier()])
@@ -65,7 +86,11 @@ def test_models_in_double_precision_are_not_warned_of(parent):
     assert warned(parent) == []
 
 
-@pytest.mark.parametrize("rows", [RNG.normal(size=(30_000, 2)), RNG.integers(0, 2**24, size=(5000, 2)), np.full((10, 1), 1e12)], ids=len)
+@pytest.mark.parametrize(
+    "rows",
+    [RNG.normal(size=(30_000, 2)), RNG.integers(0, 2**24, size=(5000, 2)), np.full((10, 1), 1e12)],
+    ids=len,
+)
 def test_values_that_float32_keeps_are_not_warned_of(rows):
     assert warned(TREE, rows) == []
     assert warned(TREE, rows.astype(np.float32)) == []
@@ -79,21 +104,44 @@ def test_missing_values_are_no_values():
 
 
 def test_images_and_text_pass():
-    assert warned(TREE, np.full((4, 1, 2, 2), OFFSET)) == [] and warned(TREE, np.array([["a"], ["b"]])) == []
+    assert (
+        warned(TREE, np.full((4, 1, 2, 2), OFFSET)) == []
+        and warned(TREE, np.array([["a"], ["b"]])) == []
+    )
 
 
 def test_which_estimators_compute_in_single_precision():
     forest = RandomForestClassifier()
-    for parent in (forest, make_pipeline(StandardScaler(), forest), FrozenEstimator(forest), KernelDensityForest(forest)):
+    for parent in (
+        forest,
+        make_pipeline(StandardScaler(), forest),
+        FrozenEstimator(forest),
+        KernelDensityForest(forest),
+    ):
         assert computes_in_single_precision(parent)
-    assert not computes_in_single_precision(None) and not computes_in_single_precision(KernelDensityForest(None))
+    assert not computes_in_single_precision(None) and not computes_in_single_precision(
+        KernelDensityForest(None)
+    )
 
 
 def test_a_fit_warns_of_the_parent_that_it_fits():
-    message = "KernelDensityForest: of 140 different values of column 1, single precision, in which RandomForestClassifier computes, has "
-    with pytest.warns(UserWarning, match=f"^{re.escape(message)}[1-9]; subtract the offset, or standardise in the parent's pipeline"):
-        KernelDensityForest(RandomForestClassifier(n_estimators=3, random_state=0), random_state=0).fit(X, Y)
+    message = (
+        "KernelDensityForest: of 140 different values of column 1, single precision, in which"
+        " RandomForestClassifier computes, has "
+    )
+    with pytest.warns(
+        UserWarning,
+        match=(
+            f"^{re.escape(message)}[1-9]; subtract the offset, or standardise in the parent's"
+            " pipeline"
+        ),
+    ):
+        KernelDensityForest(
+            RandomForestClassifier(n_estimators=3, random_state=0), random_state=0
+        ).fit(X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        parent = make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=3, random_state=0))
+        parent = make_pipeline(
+            StandardScaler(), RandomForestClassifier(n_estimators=3, random_state=0)
+        )
         KernelDensityForest(parent, random_state=0).fit(X, Y)

@@ -48,7 +48,9 @@ def parent(rows):
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
 def test_maps_are_scikit_learns_on_the_calibration_rows(rows, parent, method):
     _, _, X_calibration, y_calibration, test = rows
-    expected = CalibratedClassifierCV(FrozenEstimator(parent), method=method, ensemble=False).fit(X_calibration, y_calibration)
+    expected = CalibratedClassifierCV(FrozenEstimator(parent), method=method, ensemble=False).fit(
+        X_calibration, y_calibration
+    )
     found = fit(ScoreMap(FrozenEstimator(parent), method=method), rows)
     assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
     assert np.array_equal(found.predict(test), expected.predict(test))
@@ -58,7 +60,9 @@ def test_maps_are_scikit_learns_on_the_calibration_rows(rows, parent, method):
 
 
 def of_each_class(method: str, proba: np.ndarray, y: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """Naive: for each class a map of its probability fitted against all others, Platt's of log odds with his targets; normalised."""
+    """Naive: for each class a map of its probability fitted against all others, Platt's of log odds
+    with his targets; normalised.
+    """
 
     def mapped(p: np.ndarray, of: np.ndarray, at: np.ndarray) -> np.ndarray:
         if method == "isotonic":
@@ -70,7 +74,9 @@ def of_each_class(method: str, proba: np.ndarray, y: np.ndarray, test: np.ndarra
             z = ab[0] * logit(p) + ab[1]
             return -np.sum(target * log_expit(z) + (1 - target) * log_expit(-z))
 
-        slope, offset = minimize(loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}).x
+        slope, offset = minimize(
+            loss, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10}
+        ).x
         return expit(slope * logit(at) + offset)
 
     columns = [mapped(proba[:, c], y == c, test[:, c]) for c in range(proba.shape[1])]
@@ -84,12 +90,16 @@ def test_maps_of_a_parent_with_logits_take_each_class_against_all_others(rows, m
     parent = LogisticRegression(C=100).fit(X, y)
     found = fit(ScoreMap(FrozenEstimator(parent), method=method), rows).predict_proba(test)
     labels = np.searchsorted(parent.classes_, y_calibration)
-    expected = of_each_class(method, parent.predict_proba(X_calibration), labels, parent.predict_proba(test))
+    expected = of_each_class(
+        method, parent.predict_proba(X_calibration), labels, parent.predict_proba(test)
+    )
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 class Raised(LogisticRegression):
-    """Its logits, all of a row raised by a number that depends on the row: the probabilities are the same."""
+    """Its logits, all of a row raised by a number that depends on the row: the probabilities are
+    the same.
+    """
 
     def decision_function(self, X):
         logits = super().decision_function(X)
@@ -99,7 +109,10 @@ class Raised(LogisticRegression):
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
 def test_what_raises_all_logits_of_a_row_changes_nothing(rows, method):
     """Beyond rounding, as a softmax of raised logits does."""
-    as_it_is, raised = (fit(ScoreMap(kind(C=100), method=method), rows).predict_proba(rows[4]) for kind in (LogisticRegression, Raised))
+    as_it_is, raised = (
+        fit(ScoreMap(kind(C=100), method=method), rows).predict_proba(rows[4])
+        for kind in (LogisticRegression, Raised)
+    )
     np.testing.assert_allclose(raised, as_it_is, atol=1e-6)
 
 
@@ -110,7 +123,9 @@ def test_the_parent_inside_has_seen_only_training_rows(rows, parent):
 
 def test_uncalibrated_is_the_parent(rows, parent):
     for model in (Uncalibrated(FrozenEstimator(parent)), Uncalibrated(clone(parent))):
-        assert np.array_equal(fit(model, rows).predict_proba(rows[4]), parent.predict_proba(rows[4]))
+        assert np.array_equal(
+            fit(model, rows).predict_proba(rows[4]), parent.predict_proba(rows[4])
+        )
         assert np.array_equal(model.predict(rows[4]), parent.predict(rows[4]))
 
 
@@ -125,7 +140,9 @@ def test_refit_is_a_clone_that_has_seen_both(rows, parent, frozen):
 
 def test_refit_of_a_frozen_parent_without_a_seed_follows_random_state(rows):
     parent = FrozenEstimator(RandomForestClassifier(5).fit(*rows[:2]))
-    first, same, other = (fit(Refit(parent, random_state=seed), rows).predict_proba(rows[4]) for seed in (1, 1, 2))
+    first, same, other = (
+        fit(Refit(parent, random_state=seed), rows).predict_proba(rows[4]) for seed in (1, 1, 2)
+    )
     assert np.array_equal(first, same)
     assert not np.array_equal(first, other)
 
@@ -135,11 +152,19 @@ def test_weights_reach_parents_and_maps(rows, parent):
     X, y, X_calibration, y_calibration, test = rows
     weight = np.random.default_rng(0).uniform(0.5, 2, 200)
     alone = clone(parent).fit(X, y, sample_weight=weight)
-    assert np.array_equal(fit(Uncalibrated(clone(parent)), rows, sample_weight=weight).predict_proba(test), alone.predict_proba(test))
-    both = clone(parent).fit(
-        np.vstack([X, X_calibration]), np.concatenate([y, y_calibration]), sample_weight=np.concatenate([weight, np.ones(100)])
+    assert np.array_equal(
+        fit(Uncalibrated(clone(parent)), rows, sample_weight=weight).predict_proba(test),
+        alone.predict_proba(test),
     )
-    assert np.array_equal(fit(Refit(clone(parent)), rows, sample_weight=weight).predict_proba(test), both.predict_proba(test))
+    both = clone(parent).fit(
+        np.vstack([X, X_calibration]),
+        np.concatenate([y, y_calibration]),
+        sample_weight=np.concatenate([weight, np.ones(100)]),
+    )
+    assert np.array_equal(
+        fit(Refit(clone(parent)), rows, sample_weight=weight).predict_proba(test),
+        both.predict_proba(test),
+    )
     held_out = ScoreMap(FrozenEstimator(parent), random_state=0)
     plain = clone(held_out).fit(X, y).predict_proba(test)
     assert not np.array_equal(held_out.fit(X, y, sample_weight=weight).predict_proba(test), plain)
@@ -147,9 +172,13 @@ def test_weights_reach_parents_and_maps(rows, parent):
 
 def test_any_classifier_can_be_a_parent(rows):
     X, y, X_calibration, y_calibration, test = rows
-    expected = CalibratedClassifierCV(FrozenEstimator(GaussianNB().fit(X, y)), method="sigmoid", ensemble=False)
+    expected = CalibratedClassifierCV(
+        FrozenEstimator(GaussianNB().fit(X, y)), method="sigmoid", ensemble=False
+    )
     found = fit(ScoreMap(GaussianNB(), method="sigmoid"), rows)
-    assert np.array_equal(found.predict_proba(test), expected.fit(X_calibration, y_calibration).predict_proba(test))
+    assert np.array_equal(
+        found.predict_proba(test), expected.fit(X_calibration, y_calibration).predict_proba(test)
+    )
 
 
 @pytest.mark.parametrize("model", [Uncalibrated, Refit, ScoreMap])
@@ -163,23 +192,44 @@ def test_pickles_and_seeds(rows, model):
 
 @pytest.mark.parametrize("method", ["isotonic", "sigmoid", "temperature"])
 def test_maps_of_a_pipeline_on_a_frame_with_gaps_are_scikit_learns(rows, method):
-    X, y, X_calibration, y_calibration, test = (np.where(part < -1, np.nan, part) if part.ndim == 2 else part for part in rows)
+    X, y, X_calibration, y_calibration, test = (
+        np.where(part < -1, np.nan, part) if part.ndim == 2 else part for part in rows
+    )
     assert np.isnan(test).any() and np.isnan(X_calibration).any()
-    X, X_calibration, test = (pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test))
+    X, X_calibration, test = (
+        pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test)
+    )
     numbers = ColumnTransformer([("numbers", SimpleImputer(), ["c", "a"])])
-    parent = FrozenEstimator(make_pipeline(numbers, RandomForestClassifier(10, random_state=0)).fit(X, y))
-    expected = CalibratedClassifierCV(parent, method=method, ensemble=False).fit(X_calibration, y_calibration)
-    found = ScoreMap(parent, method=method).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    parent = FrozenEstimator(
+        make_pipeline(numbers, RandomForestClassifier(10, random_state=0)).fit(X, y)
+    )
+    expected = CalibratedClassifierCV(parent, method=method, ensemble=False).fit(
+        X_calibration, y_calibration
+    )
+    found = ScoreMap(parent, method=method).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
 
 
 def test_refit_of_a_pipeline_puts_frames_together_and_weighs_its_last_step(rows):
     X, y, X_calibration, y_calibration, test = rows
-    X, X_calibration, test = (pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test))
-    numbers, weight = ColumnTransformer([("numbers", SimpleImputer(), ["c", "a"])]), np.random.default_rng(0).uniform(0.5, 2, 200)
+    X, X_calibration, test = (
+        pd.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_calibration, test)
+    )
+    numbers, weight = (
+        ColumnTransformer([("numbers", SimpleImputer(), ["c", "a"])]),
+        np.random.default_rng(0).uniform(0.5, 2, 200),
+    )
     parent = make_pipeline(numbers, RandomForestClassifier(5, random_state=0))
-    found = Refit(parent).fit(X, y, sample_weight=weight, X_calibration=X_calibration, y_calibration=y_calibration)
-    both, labels, weights = pd.concat([X, X_calibration]), np.concatenate([y, y_calibration]), np.concatenate([weight, np.ones(100)])
+    found = Refit(parent).fit(
+        X, y, sample_weight=weight, X_calibration=X_calibration, y_calibration=y_calibration
+    )
+    both, labels, weights = (
+        pd.concat([X, X_calibration]),
+        np.concatenate([y, y_calibration]),
+        np.concatenate([weight, np.ones(100)]),
+    )
     expected = clone(parent).fit(both, labels, randomforestclassifier__sample_weight=weights)
     assert np.array_equal(found.predict_proba(test), expected.predict_proba(test))
 
@@ -188,20 +238,32 @@ def test_a_map_needs_calibration_rows_of_every_class(rows, parent):
     X, y, X_calibration, y_calibration, _ = rows
     some = y_calibration != "birch"
     with pytest.raises(ValueError, match="calibration needs") as caught:
-        ScoreMap(FrozenEstimator(parent)).fit(X, y, X_calibration=X_calibration[some], y_calibration=y_calibration[some])
-    assert str(caught.value) == "isotonic calibration needs rows of every class, the calibration rows have none of ['birch']"
+        ScoreMap(FrozenEstimator(parent)).fit(
+            X, y, X_calibration=X_calibration[some], y_calibration=y_calibration[some]
+        )
+    assert (
+        str(caught.value)
+        == "isotonic calibration needs rows of every class, the calibration rows have none of"
+        " ['birch']"
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_temperature_needs_rows_of_two_classes_only(weighted):
-    """As the likelihood's own optimum, which scipy finds: a group of rows may lack a class that others have."""
+    """As the likelihood's own optimum, which scipy finds: a group of rows may lack a class that
+    others have.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
     y = (X @ rng.normal(size=(3, 4)) * 2 + rng.gumbel(size=(900, 4))).argmax(axis=1)
     parent = LogisticRegression(C=0.02).fit(X[:400], y[:400])
     some = np.flatnonzero(y[400:] != 2) + 400
     weight = rng.uniform(0.5, 2, len(some)) if weighted else np.ones(len(some))
-    given = {"X_calibration": X[some], "y_calibration": y[some], "sample_weight_calibration": weight}
+    given = {
+        "X_calibration": X[some],
+        "y_calibration": y[some],
+        "sample_weight_calibration": weight,
+    }
     found = ScoreMap(FrozenEstimator(parent), method="temperature").fit(X, y, **given)
 
     def nll(log_beta: float) -> float:
@@ -210,7 +272,9 @@ def test_a_temperature_needs_rows_of_two_classes_only(weighted):
 
     beta = np.exp(minimize_scalar(nll, bounds=(-10, 10), options={"xatol": 1e-12}).x)
     expected = softmax(beta * parent.decision_function(X), axis=1)
-    np.testing.assert_allclose(found.predict_proba(X), expected, atol=1e-6)  # a minimum is found to the root of the precision
+    np.testing.assert_allclose(
+        found.predict_proba(X), expected, atol=1e-6
+    )  # a minimum is found to the root of the precision
 
 
 def test_refit_needs_rows_of_every_class_of_a_frozen_parent():
@@ -219,7 +283,9 @@ def test_refit_needs_rows_of_every_class_of_a_frozen_parent():
     parent = RandomForestClassifier(5, random_state=0).fit(X, np.arange(90) % 3)
     with pytest.raises(ValueError, match="Refit needs") as caught:
         Refit(FrozenEstimator(parent)).fit(X, np.arange(90) % 2 * 2)
-    assert str(caught.value) == "Refit needs rows of every class of the frozen parent, got none of [1]"
+    assert (
+        str(caught.value) == "Refit needs rows of every class of the frozen parent, got none of [1]"
+    )
 
 
 def test_a_method_that_does_not_exist(rows):
@@ -243,11 +309,17 @@ def test_retrained_in_a_pipeline_changes_its_last_step_and_says_what_that_has_le
     model = fit(Retrained(make_pipeline(SimpleImputer(), network), changes=changes), rows)
     last = model.calibrated_.steps[-1][1]
     found = model.describe()
-    assert (found["epochs"], found["mmce_weight"]) == (last.n_epochs_, last.mmce_weight_) and last.loss == "mmce"
+    assert (found["epochs"], found["mmce_weight"]) == (
+        last.n_epochs_,
+        last.mmce_weight_,
+    ) and last.loss == "mmce"
     assert found["mmce_weight"] == [0.0, 4.0][int(np.argmin(found["mmce_nll"]))]
 
 
 def test_retrained_refuses_what_is_no_parameter_of_the_parent(rows):
     with pytest.raises(ParameterError) as caught:
         fit(Retrained(RandomForestClassifier(5), changes={"loss": "mmce"}), rows)
-    assert str(caught.value) == "changes must be parameters of the parent, RandomForestClassifier, got 'loss'"
+    assert (
+        str(caught.value)
+        == "changes must be parameters of the parent, RandomForestClassifier, got 'loss'"
+    )

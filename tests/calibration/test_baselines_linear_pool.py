@@ -28,7 +28,9 @@ def parent(rows):
 
 def alone(parent, rows, method):
     X, y, X_calibration, y_calibration, X_test, _ = rows
-    fitted = ScoreMap(parent, method=method).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    fitted = ScoreMap(parent, method=method).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     return fitted.predict_proba(X_test)
 
 
@@ -39,7 +41,10 @@ def test_it_says_the_mean_of_what_its_members_say(parent, rows):
     np.testing.assert_allclose(pool.predict_proba(X_test), (each[0] + each[1]) / 2, rtol=1e-15)
     # the logarithm is concave: the mean is never worse than the members are in the mean
     code = np.searchsorted(pool.classes_, y_test)
-    assert nll(code, pool.predict_proba(X_test)) <= np.mean([nll(code, proba) for proba in each]) + 1e-12
+    assert (
+        nll(code, pool.predict_proba(X_test))
+        <= np.mean([nll(code, proba) for proba in each]) + 1e-12
+    )
 
 
 def test_members_of_ones_own(parent, rows):
@@ -48,11 +53,17 @@ def test_members_of_ones_own(parent, rows):
     pool.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
     assert np.array_equal(pool.predict_proba(X_test), alone(parent, rows, "sigmoid"))
     with pytest.raises(ParameterError, match="members must name at least one calibrator, got none"):
-        LinearPool(parent, members={}).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+        LinearPool(parent, members={}).fit(
+            X, y, X_calibration=X_calibration, y_calibration=y_calibration
+        )
 
 
 def test_a_gate_finds_the_forest_inside(parent, rows):
     X, y, X_calibration, y_calibration, *_ = rows
-    gate = DensityGate(LinearPool(parent), price=0.005).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    gate = DensityGate(LinearPool(parent), price=0.005).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     assert gate.graph_.partition.forest is parent.estimator
-    np.testing.assert_allclose(gate.predict_proba(X[:5] + 100), np.tile(gate.prior_, (5, 1)), atol=1e-8)
+    np.testing.assert_allclose(
+        gate.predict_proba(X[:5] + 100), np.tile(gate.prior_, (5, 1)), atol=1e-8
+    )

@@ -32,13 +32,22 @@ def rows():
 @pytest.fixture(scope="module")
 def parent():
     X, y = make_classification(500, 5, flip_y=0.2, random_state=0)
-    return FrozenEstimator(RandomForestClassifier(20, max_depth=4, random_state=0).fit(X[:100], y[:100]))
+    return FrozenEstimator(
+        RandomForestClassifier(20, max_depth=4, random_state=0).fit(X[:100], y[:100])
+    )
 
 
 def fitted(parent, rows, calibrator, **options) -> GroupWise:
     X, y, groups, *_ = rows
     model = GroupWise(parent, calibrator, random_state=0, **options)
-    return model.fit(X[:50], y[:50], groups=groups[:50], X_calibration=X, y_calibration=y, groups_calibration=groups)
+    return model.fit(
+        X[:50],
+        y[:50],
+        groups=groups[:50],
+        X_calibration=X,
+        y_calibration=y,
+        groups_calibration=groups,
+    )
 
 
 def by_hand(calibrator, parent, rows, mine):
@@ -63,10 +72,14 @@ def test_it_is_one_calibrator_for_each_group(calibrator, method, parent, rows):
     found = getattr(model, method)(new, of_new)
     for group in model.groups_:
         alone = by_hand(calibrator, parent, rows, groups == group)
-        np.testing.assert_array_equal(found[of_new == group], getattr(alone, method)(new[of_new == group]))
+        np.testing.assert_array_equal(
+            found[of_new == group], getattr(alone, method)(new[of_new == group])
+        )
     shared = by_hand(calibrator, parent, rows, slice(None))
     np.testing.assert_array_equal(getattr(model, method)(new), getattr(shared, method)(new))
-    np.testing.assert_array_equal(getattr(model, method)(new, np.full(len(new), "Dan")), getattr(shared, method)(new))
+    np.testing.assert_array_equal(
+        getattr(model, method)(new, np.full(len(new), "Dan")), getattr(shared, method)(new)
+    )
     assert hasattr(model, method) and hasattr(model, "predict_proba") == (method == "predict_proba")
 
 
@@ -75,10 +88,17 @@ def test_small_groups_have_the_calibrator_of_all_rows(parent, rows):
     groups = groups.copy()
     groups[[*np.flatnonzero(y == 0)[:2], *np.flatnonzero(y == 1)[:1]]] = "Eve"
     model = fitted(parent, (X, y, groups), ScoreMap(None, method="temperature"), min_rows=4)
-    assert model.groups_.tolist() == ["Ada", "Bob", "Cyd"] and model.without_ == {"Eve": "3 calibration rows"}
+    assert model.groups_.tolist() == ["Ada", "Bob", "Cyd"] and model.without_ == {
+        "Eve": "3 calibration rows"
+    }
     assert model.describe() == {"groups": 3, "without": {"Eve": "3 calibration rows"}}
-    np.testing.assert_array_equal(model.predict_proba(new, np.full(100, "Eve")), model.predict_proba(new))
-    assert "Eve" in fitted(parent, (X, y, groups), ScoreMap(None, method="temperature"), min_rows=3).groups_
+    np.testing.assert_array_equal(
+        model.predict_proba(new, np.full(100, "Eve")), model.predict_proba(new)
+    )
+    assert (
+        "Eve"
+        in fitted(parent, (X, y, groups), ScoreMap(None, method="temperature"), min_rows=3).groups_
+    )
 
 
 def test_where_no_group_is_large_enough_all_share_one(parent, rows):
@@ -92,7 +112,11 @@ class Picky(PostHocClassifier):
     """Says nothing of rows of one class."""
 
     def __init__(self, estimator=None, *, calibration_size=0.3, random_state=None):
-        self.estimator, self.calibration_size, self.random_state = estimator, calibration_size, random_state
+        self.estimator, self.calibration_size, self.random_state = (
+            estimator,
+            calibration_size,
+            random_state,
+        )
 
     def _fit_after(self, train, calibration):
         if len(np.unique(calibration.y)) < 2:
@@ -105,16 +129,26 @@ class Picky(PostHocClassifier):
 def test_what_a_calibrator_says_of_a_group_is_kept(parent, rows):
     X, y, groups, new, _ = rows
     model = fitted(parent, (X, y, np.where(y == 1, groups, "one class")), Picky())
-    assert model.without_ == {"Ada": "rows of one class", "Bob": "rows of one class", "Cyd": "rows of one class",
-                              "one class": "rows of one class"}  # fmt: skip
-    np.testing.assert_array_equal(model.predict_proba(new, np.full(100, "Ada")), parent.predict_proba(new))
+    assert model.without_ == {
+        "Ada": "rows of one class",
+        "Bob": "rows of one class",
+        "Cyd": "rows of one class",
+        "one class": "rows of one class",
+    }
+    np.testing.assert_array_equal(
+        model.predict_proba(new, np.full(100, "Ada")), parent.predict_proba(new)
+    )
 
 
 def test_a_group_of_one_class_has_finite_probabilities(parent, rows):
     X, y, groups, new, of_new = rows
     for method in ("temperature", "isotonic", "sigmoid"):
-        model = fitted(parent, (X, y, np.where(y == 1, "right", groups)), ScoreMap(None, method=method))
-        needed = "two classes, the calibration rows have only [1]" if method == "temperature" else None
+        model = fitted(
+            parent, (X, y, np.where(y == 1, "right", groups)), ScoreMap(None, method=method)
+        )
+        needed = (
+            "two classes, the calibration rows have only [1]" if method == "temperature" else None
+        )
         needed = needed or "every class, the calibration rows have none of [0]"
         assert model.without_["right"] == f"{method} calibration needs rows of {needed}"
         proba = model.predict_proba(new, np.where(np.arange(100) < 50, "right", of_new))
@@ -130,9 +164,13 @@ def test_weights_and_held_out_rows_go_with_their_groups(rows):
     _, held = train_test_split(np.arange(300), test_size=0.3, stratify=y, random_state=seed)
     mine = held[groups[held] == "Bob"]
     alone = HistogramBinning(FrozenEstimator(model.estimator_), by_class=False, bins=3)
-    alone.fit(X, y, X_calibration=X[mine], y_calibration=y[mine], sample_weight_calibration=weight[mine])
+    alone.fit(
+        X, y, X_calibration=X[mine], y_calibration=y[mine], sample_weight_calibration=weight[mine]
+    )
     of_bob = of_new == "Bob"
-    np.testing.assert_array_equal(model.predict_confidence(new, of_new)[of_bob], alone.predict_confidence(new[of_bob]))
+    np.testing.assert_array_equal(
+        model.predict_confidence(new, of_new)[of_bob], alone.predict_confidence(new[of_bob])
+    )
 
 
 def test_one_seed_makes_the_whole_reproducible(parent, rows):
@@ -147,9 +185,12 @@ def test_a_data_frame_stays_one(rows):
     X, y, groups, *_ = rows
     frame = pd.DataFrame({"town": groups, "size": X[:, 0]}, index=np.arange(300)[::-1])
     encoded = make_pipeline(
-        make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough"), RandomForestClassifier(5, random_state=0)
+        make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough"),
+        RandomForestClassifier(5, random_state=0),
     )
-    model = GroupWise(encoded, ScoreMap(None, method="temperature"), random_state=0).fit(frame, y, groups=groups)
+    model = GroupWise(encoded, ScoreMap(None, method="temperature"), random_state=0).fit(
+        frame, y, groups=groups
+    )
     proba = model.predict_proba(frame, groups)
     for group in ("Ada", "Bob", "Cyd"):
         mine = groups == group
@@ -160,12 +201,21 @@ def test_a_data_frame_stays_one(rows):
 def test_what_is_missing_is_told_in_one_line(parent, rows):
     X, y, groups, new, _ = rows
     such = f"({(groups == 'Ada').sum()} such); name one, or leave the row out"
-    nobody = f"GroupWise needs the group of each row, got {{}} among those of the calibration rows {such}"
+    nobody = (
+        "GroupWise needs the group of each row, got {} among those of the calibration rows"
+        f" {such}"
+    )
     cases = [
-        (lambda: GroupWise(parent).fit(X, y, groups=groups), "GroupWise needs a calibrator, got None"),
+        (
+            lambda: GroupWise(parent).fit(X, y, groups=groups),
+            "GroupWise needs a calibrator, got None",
+        ),
         (
             lambda: GroupWise(parent, ScoreMap(None)).fit(X, y),
-            "GroupWise needs the group of each row: groups, and groups_calibration where there are calibration rows",
+            (
+                "GroupWise needs the group of each row: groups, and groups_calibration where there"
+                " are calibration rows"
+            ),
         ),
         (
             lambda: fitted(parent, (X, y, np.where(groups == "Ada", None, groups)), ScoreMap(None)),
@@ -180,11 +230,15 @@ def test_what_is_missing_is_told_in_one_line(parent, rows):
             "groups must have one for each of 300 rows, got shape (5,)",
         ),
         (
-            lambda: GroupWise(parent, ScoreMap(None)).fit(X, y, groups=groups, X_calibration=X, y_calibration=y, groups_calibration=[0]),
+            lambda: GroupWise(parent, ScoreMap(None)).fit(
+                X, y, groups=groups, X_calibration=X, y_calibration=y, groups_calibration=[0]
+            ),
             "groups_calibration must have one for each of 300 rows, got shape (1,)",
         ),
         (
-            lambda: fitted(parent, rows, ScoreMap(None, method="temperature")).predict_proba(new, groups),
+            lambda: fitted(parent, rows, ScoreMap(None, method="temperature")).predict_proba(
+                new, groups
+            ),
             "groups must have one for each of 100 rows, got shape (300,)",
         ),
     ]
@@ -193,5 +247,17 @@ def test_what_is_missing_is_told_in_one_line(parent, rows):
             call()
         assert str(caught.value) == sentence
     local = LocalRecalibration(parent, kernel="group")
-    with pytest.raises(ValueError, match=r"^LocalRecalibration with kernel=group needs the group of each row, got None among those of"):
-        local.fit(X, y, X_calibration=X, y_calibration=y, groups_calibration=np.where(groups == "Ada", None, groups))
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"^LocalRecalibration with kernel=group needs the group of each row, got None among"
+            r" those of"
+        ),
+    ):
+        local.fit(
+            X,
+            y,
+            X_calibration=X,
+            y_calibration=y,
+            groups_calibration=np.where(groups == "Ada", None, groups),
+        )

@@ -1,4 +1,6 @@
-"""One seed makes a calibrator reproducible, also what it holds: nothing draws from numpy's generator that no seed sets."""
+"""One seed makes a calibrator reproducible, also what it holds: nothing draws from numpy's
+generator that no seed sets.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ def test_it_and_what_it_holds_are_seeded(made):
     more = {parts[made]: {"refit": BestCalibrator(None, folds=2)}} if made in parts else {}
     more |= {} if made is LinearPool else {"folds": 2}
     before = np.random.mtrand._rand.get_state()
-    first, second = (made(RandomForestClassifier(5, random_state=0), random_state=0, **more).fit(X, Y) for _ in range(2))
+    first, second = (
+        made(RandomForestClassifier(5, random_state=0), random_state=0, **more).fit(X, Y)
+        for _ in range(2)
+    )
     after = np.random.mtrand._rand.get_state()
     np.testing.assert_array_equal(before[1], after[1])
     assert before[2] == after[2]
@@ -33,7 +38,9 @@ def test_it_and_what_it_holds_are_seeded(made):
 def test_a_candidates_own_seed_is_left_to_it():
     parent = RandomForestClassifier(5, random_state=0)
     always = {"default": "csts", "margin": 1e9, "folds": 2, "random_state": 0}
-    own = BestConfidence(parent, candidates={"csts": clone(POOLED).set_params(random_state=7)}, **always).fit(X, Y)
+    own = BestConfidence(
+        parent, candidates={"csts": clone(POOLED).set_params(random_state=7)}, **always
+    ).fit(X, Y)
     drawn = BestConfidence(parent, candidates={"csts": POOLED}, **always).fit(X, Y)
     assert own.calibrated_.random_state == 7
     assert isinstance(drawn.calibrated_.random_state, int) and POOLED.random_state is None

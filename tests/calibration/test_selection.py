@@ -34,10 +34,14 @@ def parent(rows):
 def naive_losses(parent, name, X, y, seed) -> np.ndarray:
     """Cross-validated by hand, with the public estimator; by row."""
     proba = np.empty((len(y), 3))
-    for learnt, judged in StratifiedKFold(5, shuffle=True, random_state=np.random.RandomState(seed)).split(X, y):
+    for learnt, judged in StratifiedKFold(
+        5, shuffle=True, random_state=np.random.RandomState(seed)
+    ).split(X, y):
         fitted = parent
         if name != "none":
-            fitted = ScoreMap(parent, method=name).fit(X[learnt], y[learnt], X_calibration=X[learnt], y_calibration=y[learnt])
+            fitted = ScoreMap(parent, method=name).fit(
+                X[learnt], y[learnt], X_calibration=X[learnt], y_calibration=y[learnt]
+            )
         proba[judged] = fitted.predict_proba(X[judged])
     return -np.log(np.maximum(proba[np.arange(len(y)), y], 1e-6))
 
@@ -47,26 +51,42 @@ def naive_nll(*given) -> float:
 
 
 def paired_evidence(parent, default, best, *given) -> float:
-    return -ttest_rel(naive_losses(parent, best, *given), naive_losses(parent, default, *given)).statistic
+    return -ttest_rel(
+        naive_losses(parent, best, *given), naive_losses(parent, default, *given)
+    ).statistic
 
 
 def test_the_map_with_the_least_cross_validated_nll_is_used(parent, rows):
     X, y, X_calibration, y_calibration, X_test = rows
-    best = BestCalibrator(parent, random_state=3).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    best = BestCalibrator(parent, random_state=3).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     expected = {name: naive_nll(parent, name, X_calibration, y_calibration, 3) for name in NAMES}
     assert best.nll_ == pytest.approx(expected, rel=1e-12)
     assert best.chosen_ == min(expected, key=expected.get) != "isotonic"
-    alone = ScoreMap(parent, method=best.chosen_).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    alone = ScoreMap(parent, method=best.chosen_).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     assert np.array_equal(best.predict_proba(X_test), alone.predict_proba(X_test))
-    assert best.describe() == {"chosen": best.chosen_, "calibration_nll": expected[best.chosen_], "nll": pytest.approx(expected)}
+    assert best.describe() == {
+        "chosen": best.chosen_,
+        "calibration_nll": expected[best.chosen_],
+        "nll": pytest.approx(expected),
+    }
 
 
 def test_the_best_of_the_fitted_rows_is_not_the_best_of_others(parent, rows):
-    """Isotonic regression has the least NLL on the rows that it is fitted on: judging it there would choose it."""
+    """Isotonic regression has the least NLL on the rows that it is fitted on: judging it there
+    would choose it.
+    """
     X, y, X_calibration, y_calibration, _ = rows
     given = {"X_calibration": X_calibration, "y_calibration": y_calibration}
     on_itself = {
-        name: log_loss(y_calibration, ScoreMap(parent, method=name).fit(X, y, **given).predict_proba(X_calibration)) for name in NAMES[1:]
+        name: log_loss(
+            y_calibration,
+            ScoreMap(parent, method=name).fit(X, y, **given).predict_proba(X_calibration),
+        )
+        for name in NAMES[1:]
     }
     assert min(on_itself, key=on_itself.get) == "isotonic"
 
@@ -77,13 +97,17 @@ def test_a_parent_that_is_calibrated_already_is_left_alone():
     y = (rng.random(2000) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
     best = BestCalibrator(LogisticRegression(), random_state=0).fit(X, y)
     assert best.chosen_ in ("none", "temperature")
-    np.testing.assert_allclose(best.predict_proba(X), best.estimator_.predict_proba(X), atol=0.05)  # a temperature near 1
+    np.testing.assert_allclose(
+        best.predict_proba(X), best.estimator_.predict_proba(X), atol=0.05
+    )  # a temperature near 1
 
 
 def test_only_candidates_are_tried_beside_the_parent(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
     candidates = {"steps": ScoreMap(None, method="isotonic")}
-    best = BestCalibrator(parent, candidates=candidates).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    best = BestCalibrator(parent, candidates=candidates).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     assert list(best.nll_) == ["none", "steps"]
     assert candidates["steps"].estimator is None  # what is given is cloned
 
@@ -99,9 +123,16 @@ def test_a_kernel_density_forest_may_be_among_them(parent, rows):
 
 def test_an_option_of_a_candidate_is_checked_before_anything_runs():
     node = compose(["method=best"]).calibrator
-    wrong = {**node, "candidates": {"map": {"_target_": "kdgraph.calibration.ScoreMap", "methd": "isotonic"}}}
+    wrong = {
+        **node,
+        "candidates": {"map": {"_target_": "kdgraph.calibration.ScoreMap", "methd": "isotonic"}},
+    }
     with pytest.raises(
-        ConfigError, match=r"^unknown key 'calibrator\.candidates\.map\.methd'; did you mean 'calibrator\.candidates\.map\.method'\?$"
+        ConfigError,
+        match=(
+            r"^unknown key 'calibrator\.candidates\.map\.methd'; did you mean"
+            r" 'calibrator\.candidates\.map\.method'\?$"
+        ),
     ):
         check_component("calibrator", wrong)
 
@@ -110,7 +141,9 @@ def test_an_option_of_a_candidate_is_checked_before_anything_runs():
 def free(parent, rows) -> tuple[BestCalibrator, float]:
     """The choice without a default, and by how much it is better than the parent."""
     X, y, X_calibration, y_calibration, _ = rows
-    best = BestCalibrator(parent, random_state=3).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    best = BestCalibrator(parent, random_state=3).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     return best, paired_evidence(parent, "none", best.chosen_, X_calibration, y_calibration, 3)
 
 
@@ -123,9 +156,13 @@ def test_a_default_holds_unless_another_is_clearly_better(parent, rows, free, ma
     best = BestCalibrator(parent, default="none", margin=margin, random_state=3).fit(X, y, **given)
     assert free.chosen_ != "none" and best.chosen_ == ("none" if holds else free.chosen_)
     assert best.nll_ == free.nll_
-    assert best.evidence_ == pytest.approx(by_hand, rel=1e-9) and by_hand > 1  # so that the margins above tell the cases apart
+    assert (
+        best.evidence_ == pytest.approx(by_hand, rel=1e-9) and by_hand > 1
+    )  # so that the margins above tell the cases apart
     assert best.describe()["evidence"] == best.evidence_ and free.evidence_ is None
-    same = BestCalibrator(parent, default=free.chosen_, margin=margin, random_state=3).fit(X, y, **given)
+    same = BestCalibrator(parent, default=free.chosen_, margin=margin, random_state=3).fit(
+        X, y, **given
+    )
     assert (same.chosen_, same.evidence_) == (free.chosen_, 0.0)
     assert np.array_equal(same.predict_proba(X_test), free.predict_proba(X_test))
 
@@ -139,18 +176,29 @@ def test_a_default_must_be_a_candidate(parent, rows):
 
 def test_where_nothing_can_be_judged_the_default_is_used(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
-    kept = np.concatenate([np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]])
+    kept = np.concatenate(
+        [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
+    )
     with pytest.warns(UserWarning, match="nothing can be judged, sigmoid is used$"):
-        best = BestCalibrator(parent, default="sigmoid").fit(X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept])
+        best = BestCalibrator(parent, default="sigmoid").fit(
+            X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept]
+        )
     assert best.chosen_ == "sigmoid" and best.evidence_ is None
 
 
 def test_with_a_single_row_of_a_class_nothing_can_be_judged(parent, rows):
     X, y, X_calibration, y_calibration, _ = rows
-    kept = np.concatenate([np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]])
-    said = r"^a class has fewer than two calibration rows: nothing can be judged, the parent stays as it is$"
+    kept = np.concatenate(
+        [np.flatnonzero(y_calibration != 2), np.flatnonzero(y_calibration == 2)[:1]]
+    )
+    said = (
+        r"^a class has fewer than two calibration rows: nothing can be judged, the parent stays as"
+        r" it is$"
+    )
     with pytest.warns(UserWarning, match=said):
-        best = BestCalibrator(parent).fit(X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept])
+        best = BestCalibrator(parent).fit(
+            X, y, X_calibration=X_calibration[kept], y_calibration=y_calibration[kept]
+        )
     assert best.chosen_ == "none" and best.describe()["calibration_nll"] is None
 
 

@@ -17,7 +17,13 @@ def test_labels_of_any_type_are_encoded_by_sorted_value():
 
 
 def test_rows_keep_everything_else():
-    data = Dataset.from_labels("toy", np.arange(8.0).reshape(4, 2), np.array([5, 6, 5, 6]), split_groups=np.arange(4), posterior=len)
+    data = Dataset.from_labels(
+        "toy",
+        np.arange(8.0).reshape(4, 2),
+        np.array([5, 6, 5, 6]),
+        split_groups=np.arange(4),
+        posterior=len,
+    )
     some = data.rows(np.array([3, 0]))
     assert some.X.tolist() == [[6, 7], [0, 1]]
     assert some.y.tolist() == [1, 0]
@@ -27,10 +33,15 @@ def test_rows_keep_everything_else():
 
 
 def test_the_fingerprint_is_that_of_runs_that_are_kept():
-    """Stored runs are found again by it: data without groups to measure must not get another one."""
+    """Stored runs are found again by it: data without groups to measure must not get another
+    one.
+    """
     rows = np.arange(8.0).reshape(4, 2), np.array([5, 6, 5, 6])
     assert Dataset.from_labels("toy", *rows).fingerprint == "f58ef875167a9c29"
-    assert Dataset.from_labels("toy", *rows, split_groups=np.arange(4)).fingerprint == "d61d0e458a0385c6"
+    assert (
+        Dataset.from_labels("toy", *rows, split_groups=np.arange(4)).fingerprint
+        == "d61d0e458a0385c6"
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,9 +51,16 @@ def test_the_fingerprint_is_that_of_runs_that_are_kept():
         (
             [[1.0], [-np.inf]],
             [0, 1],
-            r"toy: x1 has -inf in row 1 \(1 such cells\); write what is unknown as an empty cell, which is read as missing",
+            (
+                r"toy: x1 has -inf in row 1 \(1 such cells\); write what is unknown as an empty"
+                r" cell, which is read as missing"
+            ),
         ),
-        ([[1.0], [2.0], [3.0]], [0, 1], r"toy: X must have one row for each of 2 labels, got shape \(3, 1\)"),
+        (
+            [[1.0], [2.0], [3.0]],
+            [0, 1],
+            r"toy: X must have one row for each of 2 labels, got shape \(3, 1\)",
+        ),
     ],
 )
 def test_data_that_cannot_be_used(X, y, message):
@@ -76,7 +94,10 @@ def test_the_fingerprint_follows_pixels_and_shape():
     changed = images()
     changed[3, 2, 4, 5] += 1e-6
     sideways = images().reshape(4, 3, 6, 5)
-    found = [Dataset.from_labels("toy", X, y).fingerprint for X in (images(), changed, sideways, images())]
+    found = [
+        Dataset.from_labels("toy", X, y).fingerprint
+        for X in (images(), changed, sideways, images())
+    ]
     assert len(set(found)) == 3
     assert found[0] == found[3]
 
@@ -86,7 +107,13 @@ def test_the_fingerprint_follows_pixels_and_shape():
     [
         (np.nan, r"toy: pixel \(1, 2, 3\) has nan in row 1 \(1 such cells\); drop the image"),
         (np.inf, r"toy: pixel \(1, 2, 3\) has inf in row 1 \(1 such cells\); drop the image"),
-        (255, r"toy: images must lie in \[0, 1\], got [\d.e-]+ to 255; divide by the largest intensity"),
+        (
+            255,
+            (
+                r"toy: images must lie in \[0, 1\], got [\d.e-]+ to 255; divide by the largest"
+                r" intensity"
+            ),
+        ),
     ],
 )
 def test_images_that_cannot_be_used(value, message):
@@ -97,14 +124,27 @@ def test_images_that_cannot_be_used(value, message):
 
 
 def test_rows_are_vectors_or_images():
-    with pytest.raises(DataError, match=r"^toy: X must have one row for each of 2 labels, got shape \(2, 5, 5\)$"):
+    with pytest.raises(
+        DataError, match=r"^toy: X must have one row for each of 2 labels, got shape \(2, 5, 5\)$"
+    ):
         Dataset("toy", np.zeros((2, 5, 5)), np.array([0, 1]), np.arange(2), ())
 
 
 def mixed() -> Dataset:
     X = np.array([[0.5, 0, 1], [np.nan, 1, 2], [0.25, np.nan, 3], [1, 1, 4]])
-    more = {"categories": (None, ("blue", "red"), None), "roles": np.array([0, 0, 1, 2]), "split_groups": np.array([7, 7, 8, 9])}
-    return Dataset.from_labels("toy", X, np.array(["a", "b", "c", "b"]), ("size", "colour", "age"), facts={"source": "test"}, **more)
+    more = {
+        "categories": (None, ("blue", "red"), None),
+        "roles": np.array([0, 0, 1, 2]),
+        "split_groups": np.array([7, 7, 8, 9]),
+    }
+    return Dataset.from_labels(
+        "toy",
+        X,
+        np.array(["a", "b", "c", "b"]),
+        ("size", "colour", "age"),
+        facts={"source": "test"},
+        **more,
+    )
 
 
 def test_missing_values_and_categories_are_known():

@@ -10,7 +10,9 @@ from sklearn.preprocessing import MinMaxScaler
 from kdgraph.data.dataset import Scaling
 from kdgraph.errors import ParameterError
 
-tables = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(-1e6, 1e6))
+tables = arrays(
+    np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(-1e6, 1e6)
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -24,7 +26,9 @@ def test_undo_undoes_apply(X, scale):
 def test_min_max_is_scikit_learns():
     X = np.random.default_rng(0).normal(size=(30, 4))
     X[:, 2] = 7.0  # a constant feature goes to 0
-    np.testing.assert_allclose(Scaling.fit(X, "min_max").apply(X), MinMaxScaler().fit_transform(X), atol=1e-14)
+    np.testing.assert_allclose(
+        Scaling.fit(X, "min_max").apply(X), MinMaxScaler().fit_transform(X), atol=1e-14
+    )
 
 
 def test_max_norm_divides_by_the_longest_row():
@@ -57,6 +61,9 @@ def test_a_range_of_one_feature_from_0_to_1_is_the_identity_too():
 
 @pytest.mark.parametrize("scale", ["min_max", "max_norm"])
 def test_images_are_not_scaled(scale):
-    message = f"^scale must be none for images, which are in \\[0, 1\\] already, got '{scale}'; it is for vectors$"
+    message = (
+        f"^scale must be none for images, which are in \\[0, 1\\] already, got '{scale}'; it is for"
+        " vectors$"
+    )
     with pytest.raises(ParameterError, match=message):
         Scaling.fit(np.zeros((2, 3, 4, 4), dtype=np.float32), scale)

@@ -35,7 +35,13 @@ def test_counts_of_a_simulation(asked, train, calibration, test):
         (1000, sizes(n_train=0.5), 350, 150, 300),
         (1000, sizes(n_train=0.5, n_calibration=0.5), 350, 350, 300),
         (1000, sizes(n_calibration=200, n_test=100), 700, 200, 100),
-        (30, sizes(n_test=0.1, n_calibration=2), 25, 2, 3),  # 0.1 * 30 is 3.0000000000000004 in binary
+        (
+            30,
+            sizes(n_test=0.1, n_calibration=2),
+            25,
+            2,
+            3,
+        ),  # 0.1 * 30 is 3.0000000000000004 in binary
     ],
 )
 def test_counts_of_a_table(n, asked, train, calibration, test):
@@ -62,12 +68,17 @@ def test_counts_fit_into_the_table_or_an_error_says_why(n, asked):
         (sizes(n_test=200), "wine has 178 rows, too few for n_test 200; ask for fewer"),
         (
             sizes(n_train=100, n_test=60),
-            "wine has 178 rows, too few for n_train 100 + n_calibration 43 + n_test 60; ask for fewer",
+            (
+                "wine has 178 rows, too few for n_train 100 + n_calibration 43 + n_test 60; ask for"
+                " fewer"
+            ),
         ),
         (
             sizes(n_calibration=0),
-            "wine: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class; give a number of rows, "
-            "or null for 30 % of the rows that fit and calibrate",
+            (
+                "wine: n_calibration is 0, and without such rows a calibrator needs 2 rows of each"
+                " class; give a number of rows, or null for 30 % of the rows that fit and calibrate"
+            ),
         ),
     ],
 )
@@ -77,25 +88,37 @@ def test_tables_too_small(asked, message):
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"), [(sizes(n_test=1.0), Counts(0, 0, 178)), (sizes(n_test=178), Counts(0, 0, 178)), (sizes(), Counts(0, 124, 54))]
+    ("asked", "expected"),
+    [
+        (sizes(n_test=1.0), Counts(0, 0, 178)),
+        (sizes(n_test=178), Counts(0, 0, 178)),
+        (sizes(), Counts(0, 124, 54)),
+    ],
 )
 def test_all_rows_of_a_score_file_may_test(asked, expected):
     assert asked.of_scores("softmax", 178) == expected
 
 
 def test_scores_of_which_some_are_left_must_calibrate():
-    message = "softmax: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class"
+    message = (
+        "softmax: n_calibration is 0, and without such rows a calibrator needs 2 rows of each class"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}"):
         sizes(n_test=100, n_calibration=0).of_scores("softmax", 178)
 
 
 def test_a_simulation_has_no_shares():
-    message = "n_test is the share 0.3, but spiral is a simulation, which has no fixed number of rows; give an integer"
+    message = (
+        "n_test is the share 0.3, but spiral is a simulation, which has no fixed number of rows;"
+        " give an integer"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         sizes(n_test=0.3).of_simulation("spiral")
 
 
-@pytest.mark.parametrize(("value", "got"), [(-1, "-1"), (2.5, "2.5"), ("half", "'half'"), (True, "True")])
+@pytest.mark.parametrize(
+    ("value", "got"), [(-1, "-1"), (2.5, "2.5"), ("half", "'half'"), (True, "True")]
+)
 def test_sizes_that_are_none(value, got):
     with pytest.raises(ParameterError, match=f"^n_train must be .*, got {re.escape(got)}$"):
         sizes(n_train=value)
@@ -112,7 +135,10 @@ def test_sizes_that_are_none(value, got):
         (Sizes(log_share=1), Counts(490, 210, 300)),
         (Sizes(log_share=1, max_learn=400, max_test=50), Counts(280, 120, 50)),
         (Sizes(max_learn=400), Counts(280, 120, 300)),
-        (Sizes(n_train=600, max_learn=400, n_test=10, n_calibration=100), Counts(600, 100, 10)),  # a number that is asked for is given
+        (
+            Sizes(n_train=600, max_learn=400, n_test=10, n_calibration=100),
+            Counts(600, 100, 10),
+        ),  # a number that is asked for is given
     ],
 )
 def test_other_ways_to_say_how_many_learn(asked, expected):
@@ -163,18 +189,24 @@ def test_counts_where_the_source_prescribes_roles(asked, found, expected):
 )
 def test_more_than_the_source_prescribes(asked, wanted):
     message = (
-        f"mnist comes with 100 training, 0 calibration and 40 test rows, too few for {wanted}; ask for fewer, or give dataset.split=random"
+        f"mnist comes with 100 training, 0 calibration and 40 test rows, too few for {wanted}; ask"
+        " for fewer, or give dataset.split=random"
     )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         asked.of_roles("mnist", Counts(100, 0, 40))
 
 
 def test_two_ways_at_once_are_one_too_many():
-    message = "n_train and n_learn both say how many rows learn; give one of them, and null for the other"
+    message = (
+        "n_train and n_learn both say how many rows learn; give one of them, and null for the other"
+    )
     with pytest.raises(DataError, match=f"^{message}$"):
         Sizes(n_train=100, n_learn=100)
 
 
 def test_a_simulation_has_no_logarithmic_share():
-    with pytest.raises(DataError, match=r"^log_share is a share of a table's rows, but spiral is a simulation; give n_learn$"):
+    with pytest.raises(
+        DataError,
+        match=r"^log_share is a share of a table's rows, but spiral is a simulation; give n_learn$",
+    ):
         Sizes(log_share=0.5).of_simulation("spiral")

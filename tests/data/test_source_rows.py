@@ -1,4 +1,6 @@
-"""The number that each row of a split has in its source: joining by it gives the row of the user's file."""
+"""The number that each row of a split has in its source: joining by it gives the row of the user's
+file.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def table(n: int = 240) -> pd.DataFrame:
 
 
 def check_joined(splits: Splits, frame: pd.DataFrame) -> None:
-    """Features and labels of every row are those of its row in the file, and no row is there twice."""
+    """Features and labels of every row are those of its row in the file, and no row is there
+    twice.
+    """
     numbers = []
     for name in ROLES:
         rows: Dataset = getattr(splits, name)
@@ -90,7 +94,9 @@ def test_empty_lines_of_a_text_file_have_no_number():
     lines = table(120).drop(columns=["ward", "role"]).to_csv(index=False).splitlines()
     with open("gaps.csv", "w") as file:
         file.write("\n".join(line + "\n" * (i % 3 == 0) for i, line in enumerate(lines)))
-    check_joined(split(TableFile("gaps.csv", "label"), n_test=40, n_train=50), pd.read_csv("gaps.csv"))
+    check_joined(
+        split(TableFile("gaps.csv", "label"), n_test=40, n_train=50), pd.read_csv("gaps.csv")
+    )
 
 
 def test_rare_classes_that_are_dropped_leave_the_numbers_of_the_others():
@@ -134,7 +140,8 @@ def test_rows_of_scores_join_to_their_array_and_to_their_table():
     for path in ("softmax.npz", "softmax.csv"):
         splits = split(ScoreFile(path), n_test=30)
         for rows in (splits.calibration, splits.test):
-            # rows are divided by their sums, and pandas reads a decimal to some 13 digits; other rows
+            # rows are divided by their sums, and pandas reads a decimal to some 13 digits; other
+            # rows
             # are further away than that
             np.testing.assert_allclose(rows.X, proba[rows.source_rows], atol=1e-12)
             np.testing.assert_array_equal(rows.y, y[rows.source_rows])
@@ -154,7 +161,9 @@ def test_rows_of_texts_join_to_all_texts_where_some_labels_are_kept():
 
 
 def test_pictures_are_numbered_by_their_paths_also_those_that_cannot_be_read(tmp_path):
-    """Pictures of two shapes are read shape by shape, which is another order than that of their paths."""
+    """Pictures of two shapes are read shape by shape, which is another order than that of their
+    paths.
+    """
     brightness = {}
     for i in range(24):
         path = tmp_path / "pictures" / "ab"[i % 2] / f"{i:02}.png"
@@ -188,7 +197,9 @@ def test_rows_of_another_data_set_have_the_numbers_of_its_file():
     other = frame.assign(height=frame["height"][::-1].to_numpy() + 1000)
     other.to_csv("other.csv", index=False)
     splits = split(TableFile("pets.csv", "label"), scale="min_max")
-    (drawn,) = OtherDataset(TableFile("other.csv", "label"), n=30).sets(splits, np.random.default_rng(0))
+    (drawn,) = OtherDataset(TableFile("other.csv", "label"), n=30).sets(
+        splits, np.random.default_rng(0)
+    )
     # scaling there and back: two roundings of numbers around 1000
     found = splits.scaling.undo(drawn.X)[:, 0]
     np.testing.assert_allclose(found, other["height"].iloc[drawn.source_rows], rtol=1e-14)
@@ -201,7 +212,8 @@ def test_rows_that_are_made_of_test_rows_have_their_numbers_and_drawn_rows_have_
     rng = np.random.default_rng(0)
     (shifted,) = Shifted(scale=1.0, shift=2.0, n=10).sets(splits, rng)
     moved = shifted.X[:, 0] - frame["height"].iloc[shifted.source_rows].to_numpy()
-    # one shift for all rows; heights are below 120, and so is the rounding of a difference below 1e-13
+    # one shift for all rows; heights are below 120, and so is the rounding of a difference below
+    # 1e-13
     np.testing.assert_allclose(moved, moved[0], atol=1e-13)
     for source in (ColumnPermuted(), Sphere(n=5)):
         assert all(drawn.source_rows is None for drawn in source.sets(splits, rng))
@@ -214,12 +226,17 @@ def test_each_sample_of_a_simulation_is_numbered_by_itself():
 
 
 def test_row_numbers_need_one_for_each_row():
-    with pytest.raises(DataError, match=r"^toy: source_rows must have one number for each of 2 rows, got shape \(3,\)$"):
+    with pytest.raises(
+        DataError,
+        match=r"^toy: source_rows must have one number for each of 2 rows, got shape \(3,\)$",
+    ):
         Dataset.from_labels("toy", np.zeros((2, 1)), np.array([0, 1]), source_rows=np.arange(3))
 
 
 def test_row_numbers_are_no_part_of_the_fingerprint():
     data = Dataset.from_labels("toy", np.arange(4.0)[:, None], np.array([0, 1, 0, 1]))
-    numbered = Dataset.from_labels("toy", np.arange(4.0)[:, None], np.array([0, 1, 0, 1]), source_rows=np.arange(4) + 7)
+    numbered = Dataset.from_labels(
+        "toy", np.arange(4.0)[:, None], np.array([0, 1, 0, 1]), source_rows=np.arange(4) + 7
+    )
     assert data.fingerprint == numbered.fingerprint
     assert numbered.rows(np.array([2, 0])).source_rows.tolist() == [9, 7]

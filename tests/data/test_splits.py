@@ -28,7 +28,11 @@ class InMemory:
 
 def toy(labels, scale=1.0) -> InMemory:
     """Row i has feature i, so that rows can be told apart."""
-    return InMemory(Dataset.from_labels("toy", scale * np.arange(1.0, len(labels) + 1)[:, None], np.array(labels)))
+    return InMemory(
+        Dataset.from_labels(
+            "toy", scale * np.arange(1.0, len(labels) + 1)[:, None], np.array(labels)
+        )
+    )
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -47,14 +51,21 @@ def test_size_of_one_sample_changes_no_row_of_another(simulation):
 
 
 def test_samples_are_different_and_the_seed_decides_them():
-    a, b, c = (make_splits(Spiral(), n_train=30, n_calibration=30, n_test=30, rng=rng(seed)) for seed in (0, 0, 1))
+    a, b, c = (
+        make_splits(Spiral(), n_train=30, n_calibration=30, n_test=30, rng=rng(seed))
+        for seed in (0, 0, 1)
+    )
     assert a.fingerprint == b.fingerprint != c.fingerprint
     assert len({a.train.fingerprint, a.calibration.fingerprint, a.test.fingerprint}) == 3
 
 
 def test_defaults_of_a_simulation():
     splits = make_splits(Polynomial(), rng=rng())
-    assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [1000, 430, 1000]
+    assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [
+        1000,
+        430,
+        1000,
+    ]
     assert splits.train.name == "polynomial"
     np.testing.assert_allclose(splits.prior, [0.5, 0.5])
 
@@ -64,16 +75,24 @@ def test_posterior_is_that_of_the_samples_size_in_scaled_features(scale):
     simulation = Spiral()
     splits = make_splits(simulation, n_train=100, n_test=40, scale=scale, rng=rng())
     raw = make_splits(simulation, n_train=100, n_test=40, rng=rng())
-    np.testing.assert_allclose(splits.test.posterior(splits.test.X), simulation.posterior(raw.test.X, n=40), atol=1e-12)
-    np.testing.assert_allclose(splits.train.posterior(splits.test.X), simulation.posterior(raw.test.X, n=100), atol=1e-12)
+    np.testing.assert_allclose(
+        splits.test.posterior(splits.test.X), simulation.posterior(raw.test.X, n=40), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        splits.train.posterior(splits.test.X), simulation.posterior(raw.test.X, n=100), atol=1e-12
+    )
     np.testing.assert_allclose(splits.scaling.undo(splits.test.X), raw.test.X, atol=1e-14)
 
 
 def test_splits_can_be_pickled():
-    splits = make_splits(Circle(), n_train=20, n_calibration=20, n_test=20, scale="max_norm", rng=rng())
+    splits = make_splits(
+        Circle(), n_train=20, n_calibration=20, n_test=20, scale="max_norm", rng=rng()
+    )
     again = pickle.loads(pickle.dumps(splits))
     assert again.fingerprint == splits.fingerprint
-    np.testing.assert_array_equal(again.test.posterior(splits.test.X), splits.test.posterior(splits.test.X))
+    np.testing.assert_array_equal(
+        again.test.posterior(splits.test.X), splits.test.posterior(splits.test.X)
+    )
 
 
 def test_a_table_is_divided_into_disjoint_rows_that_are_all_of_it():
@@ -85,7 +104,9 @@ def test_a_table_is_divided_into_disjoint_rows_that_are_all_of_it():
 
 @pytest.mark.parametrize("name", ["digits", "breast_cancer", "wine", "iris"])
 def test_real_tables_keep_their_class_shares(name):
-    """Every role's counts are within 1 of the table's share in it, and 2 for the last, which takes what is left."""
+    """Every role's counts are within 1 of the table's share in it, and 2 for the last, which takes
+    what is left.
+    """
     table = SklearnTable(name)
     whole = np.bincount(table.load().y) / len(table.load().y)
     splits = make_splits(table, n_test=0.3, scale="max_norm", rng=rng())
@@ -130,7 +151,10 @@ def test_a_regression_table_is_divided_without_classes():
     y = np.linspace(0, 1, 50)
     data = Dataset("line", y[:, None], y, np.empty(0), ("x",), task="regression")
     splits = make_splits(InMemory(data), rng=rng())
-    assert sorted(np.concatenate([splits.train.y, splits.calibration.y, splits.test.y]).tolist()) == y.tolist()
+    assert (
+        sorted(np.concatenate([splits.train.y, splits.calibration.y, splits.test.y]).tolist())
+        == y.tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,13 +163,19 @@ def test_a_regression_table_is_divided_without_classes():
         (
             ["a"] * 40 + ["b"] * 3,
             {},
-            "toy: too few rows to calibrate, class 'b' has 1 of the 9 calibration rows and needs 2; raise dataset.n_calibration, "
-            "or leave rare classes out (dataset.rare=drop)",
+            (
+                "toy: too few rows to calibrate, class 'b' has 1 of the 9 calibration rows and"
+                " needs 2; raise dataset.n_calibration, or leave rare classes out"
+                " (dataset.rare=drop)"
+            ),
         ),
         (
             [0] * 40 + [1] * 8,
             {"n_train": 2, "n_calibration": 20},
-            "toy: class 1 has no training row among 2; ask for more, or leave rare classes out (dataset.rare=drop)",
+            (
+                "toy: class 1 has no training row among 2; ask for more, or leave rare classes out"
+                " (dataset.rare=drop)"
+            ),
         ),
         ([0, 1] * 5, {"n_test": 12}, "toy has 10 rows, too few for n_test 12; ask for fewer"),
     ],
@@ -156,19 +186,27 @@ def test_tables_that_cannot_be_split(labels, sizes, message):
 
 
 def test_a_simulated_class_may_be_missing_too():
-    message = r"^trunk: class [01] has no training row among 1; ask for more, or leave rare classes out \(dataset.rare=drop\)$"
+    message = (
+        r"^trunk: class [01] has no training row among 1; ask for more, or leave rare classes out"
+        r" \(dataset.rare=drop\)$"
+    )
     with pytest.raises(DataError, match=message):
         make_splits(Trunk(), n_train=1, n_calibration=50, rng=rng())
 
 
 def test_what_is_no_source_is_refused():
-    message = "dict is no source of data; a table needs name and load, a simulation name, classes, feature_names and sample"
+    message = (
+        "dict is no source of data; a table needs name and load, a simulation name, classes,"
+        " feature_names and sample"
+    )
     with pytest.raises(DataError, match=f"^{message}$"):
         make_splits({}, rng=rng())
 
 
 def test_an_unknown_scale_is_refused_before_any_row_is_drawn():
-    with pytest.raises(ParameterError, match=r"^scale must be one of none, min_max, max_norm, got 'unit'$"):
+    with pytest.raises(
+        ParameterError, match=r"^scale must be one of none, min_max, max_norm, got 'unit'$"
+    ):
         make_splits(Spiral(), scale="unit", rng=rng())
 
 
@@ -178,14 +216,24 @@ def test_a_simulation_without_a_truth_gives_images_and_no_posterior():
     assert splits.test.X.dtype == np.float32
     assert splits.train.posterior is splits.test.posterior is None
     assert splits.prior.tolist() == [0.5, 0.5]
-    assert splits.fingerprint == make_splits(Shapes(size=60), n_train=10, n_calibration=8, n_test=6, rng=rng()).fingerprint
+    assert (
+        splits.fingerprint
+        == make_splits(
+            Shapes(size=60), n_train=10, n_calibration=8, n_test=6, rng=rng()
+        ).fingerprint
+    )
 
 
 def test_a_table_of_images_is_divided_like_any_other():
     X = np.broadcast_to(np.arange(40, dtype=np.float32)[:, None, None, None] / 40, (40, 1, 2, 2))
-    splits = make_splits(InMemory(Dataset.from_labels("toy", X, np.arange(40) % 2)), n_test=0.25, rng=rng())
+    splits = make_splits(
+        InMemory(Dataset.from_labels("toy", X, np.arange(40) % 2)), n_test=0.25, rng=rng()
+    )
     roles = (splits.train, splits.calibration, splits.test)
-    assert sorted(np.concatenate([role.X[:, 0, 0, 0] for role in roles]).tolist()) == X[:, 0, 0, 0].tolist()
+    assert (
+        sorted(np.concatenate([role.X[:, 0, 0, 0] for role in roles]).tolist())
+        == X[:, 0, 0, 0].tolist()
+    )
     assert {role.X.dtype for role in roles} == {np.dtype(np.float32)}
 
 
@@ -215,7 +263,10 @@ def test_groups_stay_together():
     data = replace(toy([0, 1] * 200).data, split_groups=np.arange(400) // 7)
     for split in ("auto", "group"):
         splits = make_splits(InMemory(data), split=split, rng=rng())
-        groups = [set(role.split_groups.tolist()) for role in (splits.train, splits.calibration, splits.test)]
+        groups = [
+            set(role.split_groups.tolist())
+            for role in (splits.train, splits.calibration, splits.test)
+        ]
         assert not (groups[0] & groups[1] or groups[0] & groups[2] or groups[1] & groups[2])
         assert len(splits.test.y) == 120 and len(splits.calibration.y) == 84
     torn = make_splits(InMemory(data), split="random", rng=rng())
@@ -227,15 +278,22 @@ def test_groups_stay_together():
     [
         (
             None,
-            "toy has no groups to keep together; name their column (dataset.split_groups; "
-            "of dataset=arrays an array split_groups), or give dataset.split=random",
+            (
+                "toy has no groups to keep together; name their column (dataset.split_groups; "
+                "of dataset=arrays an array split_groups), or give dataset.split=random"
+            ),
         ),
-        (np.arange(100) % 2, "toy has 2 groups, and each of 3 roles needs its own; give dataset.split=random"),
+        (
+            np.arange(100) % 2,
+            "toy has 2 groups, and each of 3 roles needs its own; give dataset.split=random",
+        ),
     ],
 )
 def test_groups_that_cannot_be_kept_together(groups, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        make_splits(InMemory(replace(toy([0, 1] * 50).data, split_groups=groups)), split="group", rng=rng())
+        make_splits(
+            InMemory(replace(toy([0, 1] * 50).data, split_groups=groups)), split="group", rng=rng()
+        )
 
 
 def test_rare_classes_are_left_out_when_that_is_asked_for():
@@ -245,19 +303,33 @@ def test_rare_classes_are_left_out_when_that_is_asked_for():
     assert splits.train.classes.tolist() == ["a", "c"]
     for role in (splits.train, splits.calibration, splits.test):
         labels = role.classes[role.y]
-        assert all((label == "a") == (number <= 60) for label, number in zip(labels, role.X[:, 0], strict=True))
-    with pytest.raises(DataError, match=r"^toy: without the rare classes \['b'\] there are not two left; ask for more rows$"):
+        assert all(
+            (label == "a") == (number <= 60)
+            for label, number in zip(labels, role.X[:, 0], strict=True)
+        )
+    with pytest.raises(
+        DataError,
+        match=r"^toy: without the rare classes \['b'\] there are not two left; ask for more rows$",
+    ):
         make_splits(toy(["a"] * 60 + ["b"] * 3), rare="drop", rng=rng())
 
 
 def test_categories_and_missing_values_pass_through_the_scaling():
-    X = np.column_stack([np.arange(100.0), np.arange(100) % 3, np.where(np.arange(100) % 5, 50.0, np.nan)])
-    data = Dataset.from_labels("toy", X, np.arange(100) % 2, categories=(None, ("a", "b", "c"), None))
+    X = np.column_stack(
+        [np.arange(100.0), np.arange(100) % 3, np.where(np.arange(100) % 5, 50.0, np.nan)]
+    )
+    data = Dataset.from_labels(
+        "toy", X, np.arange(100) % 2, categories=(None, ("a", "b", "c"), None)
+    )
     for scale, largest in (("max_norm", 1.0), ("min_max", 1.0)):
         splits = make_splits(InMemory(data), scale=scale, rng=rng())
         train = splits.train.X
         assert set(train[:, 1]) == {0, 1, 2}
         assert splits.has_missing and np.isnan(train[:, 2]).sum() > 0
-        row = np.linalg.norm(np.nan_to_num(train[:, [0, 2]]), axis=1) if scale == "max_norm" else train[:, 0]
+        row = (
+            np.linalg.norm(np.nan_to_num(train[:, [0, 2]]), axis=1)
+            if scale == "max_norm"
+            else train[:, 0]
+        )
         assert row.max() == pytest.approx(largest)
         np.testing.assert_allclose(splits.scaling.undo(splits.test.X)[:, 1], splits.test.X[:, 1])

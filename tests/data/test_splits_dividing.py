@@ -9,14 +9,18 @@ from kdgraph.data.splits import grouped_parts, quotas, stratified_parts
 
 @settings(max_examples=100, deadline=None)
 @given(
-    groups=st.lists(st.integers(0, 12), min_size=3, max_size=80).filter(lambda values: len(set(values)) >= 3),
+    groups=st.lists(st.integers(0, 12), min_size=3, max_size=80).filter(
+        lambda values: len(set(values)) >= 3
+    ),
     shares=st.tuples(st.floats(0.05, 0.9), st.floats(0.05, 0.9), st.floats(0.05, 0.9)),
     seed=st.integers(0, 99),
 )
 def test_no_group_is_torn_and_no_part_is_empty_or_too_large(groups, shares, seed):
     groups = np.array(groups)
     sizes = [max(1, int(share * len(groups))) for share in shares]
-    parts = grouped_parts("toy", np.zeros(len(groups), dtype=int), groups, sizes, np.random.default_rng(seed))
+    parts = grouped_parts(
+        "toy", np.zeros(len(groups), dtype=int), groups, sizes, np.random.default_rng(seed)
+    )
     found = [set(groups[part].tolist()) for part in parts]
     assert all(1 <= len(part) <= size for part, size in zip(parts, sizes, strict=True))
     assert not (found[0] & found[1] or found[0] & found[2] or found[1] & found[2])
@@ -26,12 +30,18 @@ def test_no_group_is_torn_and_no_part_is_empty_or_too_large(groups, shares, seed
 def test_a_part_has_the_size_that_is_asked_for_where_there_are_enough_rows():
     groups = np.repeat(np.arange(50), 4)
     parts = grouped_parts("toy", np.arange(200) % 2, groups, [60, 42, 98], np.random.default_rng(0))
-    assert [len(part) for part in parts] == [60, 42, 96]  # 60 and 44 rows are whole groups: 96 are left
+    assert [len(part) for part in parts] == [
+        60,
+        42,
+        96,
+    ]  # 60 and 44 rows are whole groups: 96 are left
     assert abs(np.bincount(np.arange(200)[parts[0]] % 2) - 30).max() <= 1
 
 
 def test_classes_of_a_few_large_groups_are_in_every_part():
-    """Of 40 groups 8 are of the second class: one random order leaves a part without it in a sixth of all draws."""
+    """Of 40 groups 8 are of the second class: one random order leaves a part without it in a sixth
+    of all draws.
+    """
     groups = np.repeat(np.arange(40), 10)
     y = (groups < 8).astype(int)
     for seed in range(30):
@@ -40,7 +50,9 @@ def test_classes_of_a_few_large_groups_are_in_every_part():
 
 
 @settings(max_examples=100, deadline=None)
-@given(data=st.data(), y=st.lists(st.integers(0, 4), min_size=1, max_size=60), seed=st.integers(0, 99))
+@given(
+    data=st.data(), y=st.lists(st.integers(0, 4), min_size=1, max_size=60), seed=st.integers(0, 99)
+)
 def test_parts_are_disjoint_and_each_class_has_its_share(data, y, seed):
     y = np.array(y)
     first = data.draw(st.integers(0, len(y)))
@@ -61,11 +73,18 @@ def test_a_part_does_not_depend_on_those_after_it():
 
 def test_every_row_can_be_drawn():
     seen = {
-        row for seed in range(200) for row in stratified_parts(np.array([0] * 8 + [1] * 2), [5], np.random.default_rng(seed))[0].tolist()
+        row
+        for seed in range(200)
+        for row in stratified_parts(np.array([0] * 8 + [1] * 2), [5], np.random.default_rng(seed))[
+            0
+        ].tolist()
     }
     assert seen == set(range(10))
 
 
 def test_chance_breaks_ties_between_classes():
-    drawn = {tuple(quotas(np.array([5, 5]), 3, np.random.default_rng(seed)).tolist()) for seed in range(20)}
+    drawn = {
+        tuple(quotas(np.array([5, 5]), 3, np.random.default_rng(seed)).tolist())
+        for seed in range(20)
+    }
     assert drawn == {(1, 2), (2, 1)}

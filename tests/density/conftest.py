@@ -33,7 +33,9 @@ def make(draw, n: int, n_held_out: int, n_test: int, n_trees: int, seed: int) ->
     X, y = draw(n + n_held_out + n_test, seed)
     weight = np.random.default_rng(seed).integers(1, 4, len(y)).astype(float)
     train, held_out, test = (slice(0, n), slice(n, n + n_held_out), slice(n + n_held_out, None))
-    forest = RandomForestClassifier(n_trees, random_state=seed, n_jobs=1, min_samples_leaf=2).fit(X[train], y[train])
+    forest = RandomForestClassifier(n_trees, random_state=seed, n_jobs=1, min_samples_leaf=2).fit(
+        X[train], y[train]
+    )
     return SimpleNamespace(
         forest=forest,
         partition=partition_of(forest),
@@ -47,7 +49,9 @@ def make(draw, n: int, n_held_out: int, n_test: int, n_trees: int, seed: int) ->
 
 @pytest.fixture(scope="session", params=["spiral", "blobs"])
 def problem(request):
-    """A problem with polytopes that hold several rows, once with two and once with three classes."""
+    """A problem with polytopes that hold several rows, once with two and once with three
+    classes.
+    """
     return PROBLEMS[request.param]
 
 

@@ -39,11 +39,16 @@ def three(three_blobs):
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return {variant: KernelDensityForest(forest(), variant=variant, random_state=0).fit(*data) for variant in VARIANTS}
+    return {
+        variant: KernelDensityForest(forest(), variant=variant, random_state=0).fit(*data)
+        for variant in VARIANTS
+    }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("names", [("yes", "no", "maybe"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True, None)])
+@pytest.mark.parametrize(
+    "names", [("yes", "no", "maybe"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True, None)]
+)
 def test_any_labels(data, three, fitted, variant, names):
     """The numbers depend on the labels' order only."""
     if None in names:  # truth values: two classes
@@ -51,7 +56,10 @@ def test_any_labels(data, three, fitted, variant, names):
         labels, expected = y == 1, fitted[variant]
     else:
         X, y = three
-        labels, expected = np.array(sorted(names))[y], KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, y)
+        labels, expected = (
+            np.array(sorted(names))[y],
+            KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, y),
+        )
     kdf = KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, labels)
     assert kdf.classes_.tolist() == sorted(set(labels.tolist()))
     assert np.array_equal(kdf.predict_proba(X), expected.predict_proba(X))
@@ -62,7 +70,10 @@ def test_any_labels(data, three, fitted, variant, names):
 def test_it_learns(data, three, fitted):
     for X, y in (data, three):
         kdf = KernelDensityForest(forest(30), random_state=0)
-        assert cross_val_score(kdf, X, y, cv=3).mean() > cross_val_score(forest(30), X, y, cv=3).mean() - 0.05
+        assert (
+            cross_val_score(kdf, X, y, cv=3).mean()
+            > cross_val_score(forest(30), X, y, cv=3).mean() - 0.05
+        )
     assert fitted["kdgraph"].score(*data) > 0.9
 
 
@@ -70,7 +81,9 @@ def test_it_learns(data, three, fitted):
 def test_a_seed_makes_every_number_and_threads_change_none(data, variant):
     X, y = data
     runs = [
-        KernelDensityForest(RandomForestClassifier(12), variant=variant, random_state=seed, n_jobs=n_jobs).fit(X, y)
+        KernelDensityForest(
+            RandomForestClassifier(12), variant=variant, random_state=seed, n_jobs=n_jobs
+        ).fit(X, y)
         for seed, n_jobs in ((3, None), (3, None), (3, 1), (3, 2), (4, None))
     ]
     queries = np.vstack([X, 2 * X])
@@ -84,7 +97,9 @@ def test_a_seed_makes_every_number_and_threads_change_none(data, variant):
 def test_a_generator_as_random_state_moves_on(data):
     rng = np.random.RandomState(0)
     kdf = KernelDensityForest(forest(), random_state=rng)
-    assert not np.array_equal(kdf.fit(*data).predict_proba(data[0]), kdf.fit(*data).predict_proba(data[0]))
+    assert not np.array_equal(
+        kdf.fit(*data).predict_proba(data[0]), kdf.fit(*data).predict_proba(data[0])
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
@@ -112,7 +127,9 @@ def test_without_an_estimator_it_grows_the_papers_forest(data):
 
 def test_given_calibration_rows_leave_all_other_rows_to_the_forest(data):
     X, y = data
-    kdf = KernelDensityForest(forest()).fit(X[:150], y[:150], X_calibration=X[150:], y_calibration=y[150:])
+    kdf = KernelDensityForest(forest()).fit(
+        X[:150], y[:150], X_calibration=X[150:], y_calibration=y[150:]
+    )
     alone = forest().fit(X[:150], y[:150])
     assert np.array_equal(kdf.estimator_.predict_proba(X), alone.predict_proba(X))
     assert kdf.prior_.tolist() == (np.bincount(y[:150]) / 150).tolist()
@@ -130,9 +147,13 @@ def test_weights_reach_forest_prior_and_masses(three, variant):
     X, y = three
     weight = np.where(y == 2, 5.0, 1.0)
     plain = KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, y)
-    weighted = KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, y, sample_weight=weight)
+    weighted = KernelDensityForest(forest(), variant=variant, random_state=0).fit(
+        X, y, sample_weight=weight
+    )
     assert weighted.prior_[2] == pytest.approx(5 * plain.prior_[2] / (1 + 4 * plain.prior_[2]))
-    same = KernelDensityForest(forest(), variant=variant, random_state=0).fit(X, y, sample_weight=np.ones(240))
+    same = KernelDensityForest(forest(), variant=variant, random_state=0).fit(
+        X, y, sample_weight=np.ones(240)
+    )
     assert np.array_equal(same.predict_proba(X), plain.predict_proba(X))
     if variant in ("kdgraph", "reference"):  # the other floors drown four dimensions
         assert weighted.predict_proba(X)[:, 2].mean() > plain.predict_proba(X)[:, 2].mean()
@@ -145,16 +166,24 @@ def test_class_weights_of_the_parent_keep_working(three):
     place = kdf.graph_.partition.place(X)
     np.testing.assert_array_equal(kdf.graph_.partition.vote(place), kdf.estimator_.predict_proba(X))
     weight = 1 / (1 + np.exp(kdf.log_floor_ - kdf.graph_.log_density(X)))[:, None]
-    np.testing.assert_allclose(kdf.predict_proba(X), weight * kdf.estimator_.predict_proba(X) + (1 - weight) * kdf.prior_, atol=1e-12)
+    np.testing.assert_allclose(
+        kdf.predict_proba(X),
+        weight * kdf.estimator_.predict_proba(X) + (1 - weight) * kdf.prior_,
+        atol=1e-12,
+    )
 
 
 def test_units_of_the_features_do_not_matter(spirals):
     X, y = spirals(300, 4)
-    scale = np.array([2.0**6, 2.0**-4])  # a power of two changes no digit, so the trees are the same ones
+    scale = np.array(
+        [2.0**6, 2.0**-4]
+    )  # a power of two changes no digit, so the trees are the same ones
     kdf = KernelDensityForest(forest(), random_state=0).fit(X, y)
     scaled = KernelDensityForest(forest(), random_state=0).fit(X * scale, y)
     queries = np.vstack([X, 1.2 * X, 3 * X])
-    np.testing.assert_allclose(scaled.predict_proba(queries * scale), kdf.predict_proba(queries), atol=1e-9)
+    np.testing.assert_allclose(
+        scaled.predict_proba(queries * scale), kdf.predict_proba(queries), atol=1e-9
+    )
     assert scaled.log_floor_ == pytest.approx(kdf.log_floor_ - np.log(scale).sum())
 
 
@@ -169,7 +198,9 @@ def test_constant_features_are_no_trouble(data, fitted, variant, constant):
     assert np.isfinite(proba).all()
     if variant == "kdgraph":
         near = kdf.predict_proba(np.column_stack([X, np.full(240, constant + 1e-6)]))
-        np.testing.assert_allclose(near, proba, atol=1e-3)  # 0.1 is no double: its mean over rows differs from it in the last bit
+        np.testing.assert_allclose(
+            near, proba, atol=1e-3
+        )  # 0.1 is no double: its mean over rows differs from it in the last bit
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -193,7 +224,11 @@ def test_duplicated_rows(data, variant):
 
 @pytest.mark.parametrize(
     "parent",
-    [ExtraTreesClassifier(10, random_state=0), DecisionTreeClassifier(random_state=0), make_pipeline(StandardScaler(), forest())],
+    [
+        ExtraTreesClassifier(10, random_state=0),
+        DecisionTreeClassifier(random_state=0),
+        make_pipeline(StandardScaler(), forest()),
+    ],
     ids=lambda parent: type(parent).__name__,
 )
 def test_other_parents(data, parent):
@@ -206,7 +241,9 @@ def test_a_pipeline_as_parent_is_the_forest_on_transformed_rows(data):
     X, y = data
     parent = make_pipeline(StandardScaler(), forest()).fit(X[:150], y[:150])
     scaled = parent[0].transform(X)
-    through = KernelDensityForest(FrozenEstimator(parent)).fit(X[:150], y[:150], X_calibration=X[150:], y_calibration=y[150:])
+    through = KernelDensityForest(FrozenEstimator(parent)).fit(
+        X[:150], y[:150], X_calibration=X[150:], y_calibration=y[150:]
+    )
     behind = KernelDensityForest(FrozenEstimator(parent[1]))
     behind.fit(scaled[:150], y[:150], X_calibration=scaled[150:], y_calibration=y[150:])
     assert np.array_equal(through.predict_proba(X), behind.predict_proba(scaled))
@@ -214,10 +251,14 @@ def test_a_pipeline_as_parent_is_the_forest_on_transformed_rows(data):
 
 def test_inside_scikit_learns_tools(data):
     X, y = data
-    pipeline = Pipeline([("scale", StandardScaler()), ("kdf", KernelDensityForest(forest(), random_state=0))]).fit(X, y)
+    pipeline = Pipeline(
+        [("scale", StandardScaler()), ("kdf", KernelDensityForest(forest(), random_state=0))]
+    ).fit(X, y)
     assert pipeline.predict_proba(X).shape == (240, 2)
     search = GridSearchCV(
-        KernelDensityForest(forest(8), random_state=0), {"alpha": [0.005, 0.1], "estimator__min_samples_leaf": [1, 5]}, cv=2
+        KernelDensityForest(forest(8), random_state=0),
+        {"alpha": [0.005, 0.1], "estimator__min_samples_leaf": [1, 5]},
+        cv=2,
     )
     assert search.fit(X, y).best_params_.keys() == {"alpha", "estimator__min_samples_leaf"}
     copy = clone(KernelDensityForest(forest(), k=0.5, variant="paper"))
@@ -239,7 +280,9 @@ def test_names_of_features_are_kept_and_checked(data):
     assert kdf.feature_names_in_.tolist() == ["east", "north"]
     plain = KernelDensityForest(forest(), random_state=0).fit(data[0], data[1])
     assert np.array_equal(kdf.predict_proba(X), plain.predict_proba(data[0]))
-    with pytest.raises(ValueError, match=r"^The feature names should match those that were passed during fit\."):
+    with pytest.raises(
+        ValueError, match=r"^The feature names should match those that were passed during fit\."
+    ):
         kdf.predict(X.rename(columns={"east": "west"}))
 
 
@@ -262,17 +305,30 @@ def test_what_was_learnt(fitted):
             "log_floor",
         ]
         assert list(learnt) == names
-        assert learnt["n_polytopes"] == len(np.unique(kdf.graph_.codes, axis=0)) == len(kdf.graph_.polytopes)
+        assert (
+            learnt["n_polytopes"]
+            == len(np.unique(kdf.graph_.codes, axis=0))
+            == len(kdf.graph_.polytopes)
+        )
         assert learnt["singleton_share"] == (kdf.graph_.polytopes.size == 1).mean()
         assert learnt["log_floor"] == kdf.log_floor_
         assert all(type(value) in (int, float) for value in learnt.values())  # what JSON can hold
 
 
 def test_given_hyperparameters_are_used(data):
-    kdf = KernelDensityForest(forest(), k=0.5, pseudo_count=0.25, vote_share=0.125, vote_power=3, floor=-7, random_state=0).fit(*data)
+    kdf = KernelDensityForest(
+        forest(), k=0.5, pseudo_count=0.25, vote_share=0.125, vote_power=3, floor=-7, random_state=0
+    ).fit(*data)
     learnt = kdf.describe()
-    assert learnt["exponent"] == pytest.approx(0.5 * np.log(168))  # of the 240 rows 30 % are held out
-    assert [learnt[name] for name in ("pseudo_count", "vote_share", "vote_power", "log_floor")] == [0.25, 0.125, 3, -7]
+    assert learnt["exponent"] == pytest.approx(
+        0.5 * np.log(168)
+    )  # of the 240 rows 30 % are held out
+    assert [learnt[name] for name in ("pseudo_count", "vote_share", "vote_power", "log_floor")] == [
+        0.25,
+        0.125,
+        3,
+        -7,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +337,10 @@ def test_given_hyperparameters_are_used(data):
         ({"alpha": -0.2}, "alpha must be in (0, 1), got -0.2"),
         ({"alpha": 1}, "alpha must be in (0, 1), got 1"),
         ({"alpha": "small"}, "alpha must be a number in (0, 1), got 'small'"),
-        ({"variant": "papers"}, "variant must be one of kdgraph, paper, reference, figure1, got 'papers'"),
+        (
+            {"variant": "papers"},
+            "variant must be one of kdgraph, paper, reference, figure1, got 'papers'",
+        ),
         ({"k": 0}, "k must be in (0, inf) or one of auto, got 0"),
         ({"k": "best"}, "k must be a number in (0, inf) or one of auto, got 'best'"),
         ({"pseudo_count": 0.0}, "pseudo_count must be in (0, inf) or one of auto, got 0.0"),
@@ -290,7 +349,13 @@ def test_given_hyperparameters_are_used(data):
         ({"floor": "low"}, "floor must be a number or one of auto, paper or null, got 'low'"),
         ({"floor": float("nan")}, "floor must be a number or one of auto, paper or null, got nan"),
         ({"min_weight": 1.1}, "min_weight must be in [0, 1], got 1.1"),
-        ({"distance": "manhattan"}, "distance must be one of geodesic, euclidean, scaled, whitened or null, got 'manhattan'"),
+        (
+            {"distance": "manhattan"},
+            (
+                "distance must be one of geodesic, euclidean, scaled, whitened or null, got"
+                " 'manhattan'"
+            ),
+        ),
         ({"lend_calibration": 1}, "lend_calibration must be true or false, got 1"),
         ({"calibration_size": 0}, "calibration_size must be in (0, 1), got 0"),
         ({"n_jobs": "all"}, "n_jobs must be an integer or null, got 'all'"),
@@ -308,15 +373,21 @@ def test_values_out_of_range(data, options, message):
         (
             LogisticRegression(),
             TypeError,
-            "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"
-            "; any classifier can stand in front of a forest's partition: "
-            "DensityGate(LogisticRegression(), partition=RandomForestClassifier())",
+            (
+                "LogisticRegression has no partition to read; pass a fitted forest or tree of"
+                " scikit-learn, or a network of torch; any classifier can stand in front of a"
+                " forest's partition: DensityGate(LogisticRegression(),"
+                " partition=RandomForestClassifier())"
+            ),
         ),
         (
             RandomForestRegressor(5),
             TypeError,
-            "KernelDensityForest needs an estimator with predict_proba, got RandomForestRegressor, a regressor; pass a classifier, "
-            "or repair its predictive distributions by kdgraph.recalibration",
+            (
+                "KernelDensityForest needs an estimator with predict_proba, got"
+                " RandomForestRegressor, a regressor; pass a classifier, or repair its predictive"
+                " distributions by kdgraph.recalibration"
+            ),
         ),
     ],
 )
@@ -327,7 +398,9 @@ def test_parents_that_cannot_be_used(data, estimator, kind, message):
 
 
 def test_not_fitted(data):
-    with pytest.raises(NotFittedError, match=r"^This KernelDensityForest instance is not fitted yet\."):
+    with pytest.raises(
+        NotFittedError, match=r"^This KernelDensityForest instance is not fitted yet\."
+    ):
         KernelDensityForest(forest()).predict(data[0])
     with pytest.raises(NotFittedError, match=r"^This FrozenEstimator instance is not fitted yet\."):
         KernelDensityForest(FrozenEstimator(forest())).fit(*data)
@@ -339,5 +412,7 @@ def test_a_search_over_parameters_is_read_through_its_best_estimator(data):
     kdf = KernelDensityForest(search, random_state=0).fit(X, y)
     assert kdf.graph_.partition.forest is kdf.estimator_.best_estimator_
     fitted = FrozenEstimator(search.fit(X[:100], y[:100]))
-    gate = DensityGate(fitted, random_state=0).fit(X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:])
+    gate = DensityGate(fitted, random_state=0).fit(
+        X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
+    )
     assert gate.graph_.partition.forest is search.best_estimator_

@@ -34,7 +34,9 @@ def fitted(three):
 
 
 def by_hand(kdn: KernelDensityNetwork, X: np.ndarray) -> list[np.ndarray]:
-    """Bits of each layer, computed by calling the modules one by one; the last layer's are p > 1/K."""
+    """Bits of each layer, computed by calling the modules one by one; the last layer's are p >
+    1/K.
+    """
     bits, x = [], torch.from_numpy(X.astype(np.float32))
     with torch.no_grad():
         for part in kdn.estimator_.module_:
@@ -56,30 +58,40 @@ def similarity(kdn: KernelDensityNetwork, a: np.ndarray, b: np.ndarray) -> np.nd
 def test_probabilities_are_those_of_the_formula(three, three_blobs, output_bits):
     X, y = three
     X_calibration, y_calibration = three_blobs(90, 6)
-    kdn = KernelDensityNetwork(network(), output_bits=output_bits).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    kdn = KernelDensityNetwork(network(), output_bits=output_bits).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     test = three_blobs(70, 7)[0]
     rows, labels = np.concatenate([X, X_calibration]), np.concatenate([y, y_calibration])
     p = kdn.posterior_
     masses = similarity(kdn, test, rows) ** p.exponent @ np.eye(3)[labels]
-    smoothed = (masses + p.pseudo_count * kdn.prior_) / (masses.sum(axis=1, keepdims=True) + p.pseudo_count)
+    smoothed = (masses + p.pseudo_count * kdn.prior_) / (
+        masses.sum(axis=1, keepdims=True) + p.pseudo_count
+    )
     vote = softmax(p.vote_power * np.log(kdn.estimator_.predict_proba(test)), axis=1)
     posterior = p.vote_share * vote + (1 - p.vote_share) * smoothed
     density = kdn.graph_.log_density(test)
     weight = np.maximum(1 / (1 + np.exp(kdn.log_floor_ - density)), kdn.min_weight)[:, None]
     expected = weight * posterior + (1 - weight) * kdn.prior_
-    np.testing.assert_allclose(kdn.predict_proba(test), expected, atol=1e-10)  # powers of the index are exact to 1e-12
+    np.testing.assert_allclose(
+        kdn.predict_proba(test), expected, atol=1e-10
+    )  # powers of the index are exact to 1e-12
 
 
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "figure1"])
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
 def test_far_from_the_data_the_prior_is_what_is_left(three, variant, distance):
     X, y = three
-    kdn = KernelDensityNetwork(network(), variant=variant, distance=distance, random_state=0).fit(X, y)
+    kdn = KernelDensityNetwork(network(), variant=variant, distance=distance, random_state=0).fit(
+        X, y
+    )
     directions = np.random.default_rng(6).normal(size=(60, 4))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     for radius in (100.0, 1e4, 1e30):
         proba = kdn.predict_proba(radius * directions)
-        np.testing.assert_allclose(proba, np.tile(kdn.prior_, (60, 1)), atol=1e-9)  # min_weight is left
+        np.testing.assert_allclose(
+            proba, np.tile(kdn.prior_, (60, 1)), atol=1e-9
+        )  # min_weight is left
         np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
     assert kdn.estimator_.predict_proba(100 * directions).max(axis=1).mean() > 0.9
 
@@ -108,7 +120,9 @@ def test_labels_of_any_kind_odd_rows_and_a_clone(three):
     kdn = clone(KernelDensityNetwork(network(), random_state=0)).fit(X[:301], names[:301])
     assert kdn.classes_.tolist() == ["air", "land", "sea"]
     assert kdn.score(X, names) > 0.75
-    binary = KernelDensityNetwork(network(), random_state=0).fit(X[y < 2], np.where(y[y < 2] == 0, 6, 5))
+    binary = KernelDensityNetwork(network(), random_state=0).fit(
+        X[y < 2], np.where(y[y < 2] == 0, 6, 5)
+    )
     assert set(binary.predict(X)) == {5, 6}
     assert (binary.predict(X[y < 2]) == np.where(y[y < 2] == 0, 6, 5)).mean() > 0.8
 
@@ -126,8 +140,10 @@ def test_a_users_own_module_is_taken_as_it_is(three):
 def test_a_forest_is_no_network(three):
     with pytest.raises(TypeError) as caught:
         KernelDensityNetwork(RandomForestClassifier(5), random_state=0).fit(*three)
-    assert str(caught.value) == (
-        "KernelDensityNetwork needs a network, got RandomForestClassifier, a forest; use KernelDensityForest in its place"
+    assert (
+        str(caught.value)
+        == "KernelDensityNetwork needs a network, got RandomForestClassifier, a forest; use"
+        " KernelDensityForest in its place"
     )
 
 
@@ -136,13 +152,20 @@ def test_images_are_judged_by_what_enters_the_dense_head():
     y = np.arange(160) % 2
     X = rng.random((160, 1, 8, 8)).astype(np.float32) * 0.2
     X[y == 1, :, 2:6, 2:6] += 0.7
-    kdn = KernelDensityNetwork(ConvolutionalNetwork(max_epochs=30, learning_rate=3e-3, random_state=0), random_state=0).fit(X, y)
+    kdn = KernelDensityNetwork(
+        ConvolutionalNetwork(max_epochs=30, learning_rate=3e-3, random_state=0), random_state=0
+    ).fit(X, y)
     assert kdn.score(X, y) == 1.0
     assert kdn.graph_.gaussians.means.shape[1] == 3 * 6 * 6
     far = kdn.predict_proba(20 * rng.random((30, 1, 8, 8)).astype(np.float32))
     np.testing.assert_allclose(far, 0.5, atol=1e-6)
-    gate = DensityGate(ScoreMap(ConvolutionalNetwork(max_epochs=5, random_state=0), method="temperature"), random_state=0).fit(X, y)
-    np.testing.assert_allclose(gate.predict_proba(20 * rng.random((30, 1, 8, 8)).astype(np.float32)), 0.5, atol=1e-6)
+    gate = DensityGate(
+        ScoreMap(ConvolutionalNetwork(max_epochs=5, random_state=0), method="temperature"),
+        random_state=0,
+    ).fit(X, y)
+    np.testing.assert_allclose(
+        gate.predict_proba(20 * rng.random((30, 1, 8, 8)).astype(np.float32)), 0.5, atol=1e-6
+    )
     with pytest.raises(ValueError, match="3"):
         kdn.predict_proba(X[0])
 
@@ -154,11 +177,16 @@ def test_temperature_scaling_keeps_the_order_and_lowers_the_loss(three, three_bl
     scaled = ScoreMap(FrozenEstimator(overfitted), method="temperature")
     scaled.fit(X, y, X_calibration=calibration[0], y_calibration=calibration[1])
     assert np.array_equal(scaled.predict(test[0]), overfitted.predict(test[0]))
-    loss = {of: -np.log(of.predict_proba(test[0])[np.arange(2000), test[1]]).mean() for of in (scaled, overfitted)}
+    loss = {
+        of: -np.log(of.predict_proba(test[0])[np.arange(2000), test[1]]).mean()
+        for of in (scaled, overfitted)
+    }
     assert loss[scaled] < loss[overfitted] - 0.05
 
 
-GOLDEN = {  # error, NLL with clip 1e-6, mean max confidence at radius 1.5 (rows reach 1; classes are equally frequent)
+# error, NLL with clip 1e-6, mean max confidence at radius 1.5 (rows reach 1; classes are equally
+# frequent)
+GOLDEN = {
     "kdgraph": (0.142, 0.337392, 0.500000),
     "paper": (0.434, 0.670912, 0.500000),
     "reference": (0.416, 0.674731, 0.566252),
@@ -167,12 +195,18 @@ GOLDEN = {  # error, NLL with clip 1e-6, mean max confidence at radius 1.5 (rows
 
 
 def random_features() -> nn.Sequential:
-    """A network whose weights are numbers of numpy's: what training gives differs between processors."""
+    """A network whose weights are numbers of numpy's: what training gives differs between
+    processors.
+    """
     rng, widths = np.random.default_rng(0), (2, 60, 60)
-    module = nn.Sequential(nn.Linear(2, 60), nn.ReLU(), nn.Linear(60, 60), nn.ReLU(), nn.Linear(60, 2))
+    module = nn.Sequential(
+        nn.Linear(2, 60), nn.ReLU(), nn.Linear(60, 60), nn.ReLU(), nn.Linear(60, 2)
+    )
     with torch.no_grad():
         for part, width in zip(module[::2], widths, strict=True):
-            part.weight.copy_(torch.from_numpy(rng.normal(0, np.sqrt(2 / width), part.weight.shape)))
+            part.weight.copy_(
+                torch.from_numpy(rng.normal(0, np.sqrt(2 / width), part.weight.shape))
+            )
             part.bias.copy_(torch.from_numpy(rng.normal(0, 0.3, part.bias.shape)))
     return module
 
@@ -186,14 +220,22 @@ def arms(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("variant", GOLDEN)
 def test_golden_numbers(variant):
-    """Numbers of a fixed network; float32 may round differently elsewhere, which can switch a few units and tip a few of 500 rows."""
+    """Numbers of a fixed network; float32 may round differently elsewhere, which can switch a few
+    units and tip a few of 500 rows.
+    """
     (X, y), (X_calibration, y_calibration), (test, truth) = arms(300, 0), arms(130, 1), arms(500, 2)
     frozen = FrozenEstimator(ModuleClassifier(module=random_features(), max_epochs=0).fit(X, y))
-    kdn = KernelDensityNetwork(frozen, variant=variant).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    kdn = KernelDensityNetwork(frozen, variant=variant).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
     around = np.linspace(0, 2 * np.pi, 200, endpoint=False)
     error = (kdn.predict(test) != truth).mean()
     nll = -np.log(np.maximum(kdn.predict_proba(test)[np.arange(500), truth], 1e-6)).mean()
-    confidence = kdn.predict_proba(1.5 * np.column_stack([np.cos(around), np.sin(around)])).max(axis=1).mean()
+    confidence = (
+        kdn.predict_proba(1.5 * np.column_stack([np.cos(around), np.sin(around)]))
+        .max(axis=1)
+        .mean()
+    )
     assert error == pytest.approx(GOLDEN[variant][0], abs=2.5 / 500)
     assert nll == pytest.approx(GOLDEN[variant][1], abs=2e-3)
     assert confidence == pytest.approx(GOLDEN[variant][2], abs=2e-3)

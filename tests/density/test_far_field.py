@@ -1,4 +1,6 @@
-"""Proposition 2 of Dey et al.: along any ray the probabilities tend to the class shares of the training rows."""
+"""Proposition 2 of Dey et al.: along any ray the probabilities tend to the class shares of the
+training rows.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from kdgraph import DensityGate, KernelDensityForest
 
 RADII = [100.0, 1e3, 1e6, 1e30]  # the rows reach 1 (spiral) and about 6 (blobs)
-OUTERMOST = [1e38, 1e39, 1e150, 1e300]  # float32, in which trees compare, ends at 3e38; scikit-learn's own checks warn before
+OUTERMOST = [
+    1e38,
+    1e39,
+    1e150,
+    1e300,
+]  # float32, in which trees compare, ends at 3e38; scikit-learn's own checks warn before
 
 
 @pytest.fixture(scope="module", params=["spiral", "blobs"])
@@ -24,7 +31,9 @@ def rays(request, spirals, three_blobs):
 
 
 def distances_to_the_prior(model, directions, radii):
-    """Float[radii]: the largest |g_y - P_y| over rays and classes; every probability is checked on the way."""
+    """Float[radii]: the largest |g_y - P_y| over rays and classes; every probability is checked on
+    the way.
+    """
     largest = []
     for radius in radii:
         proba = model.predict_proba(radius * directions)
@@ -39,16 +48,28 @@ def distances_to_the_prior(model, directions, radii):
 @pytest.mark.parametrize(("variant", "left"), [("kdgraph", 1e-9), ("paper", 0), ("figure1", 0)])
 def test_every_variant_with_a_floor_that_can_act_tends_to_the_prior(rays, variant, left, distance):
     X, y, directions = rays
-    kdf = KernelDensityForest(RandomForestClassifier(20, random_state=0), variant=variant, distance=distance, random_state=0).fit(X, y)
-    radii = RADII + OUTERMOST if distance == "geodesic" else RADII  # scikit-learn's neighbours overflow where squares do
+    kdf = KernelDensityForest(
+        RandomForestClassifier(20, random_state=0),
+        variant=variant,
+        distance=distance,
+        random_state=0,
+    ).fit(X, y)
+    radii = (
+        RADII + OUTERMOST if distance == "geodesic" else RADII
+    )  # scikit-learn's neighbours overflow where squares do
     found = distances_to_the_prior(kdf, directions, radii)
-    assert found.max() <= left + 1e-12  # min_weight is what is left of the posterior, in "kdgraph" only
+    assert (
+        found.max() <= left + 1e-12
+    )  # min_weight is what is left of the posterior, in "kdgraph" only
 
 
 def test_confidence_falls_steadily_on_the_way_out(rays):
     X, y, directions = rays
     kdf = KernelDensityForest(ExtraTreesClassifier(20, random_state=0), random_state=0).fit(X, y)
-    mean = [np.abs(kdf.predict_proba(radius * directions) - kdf.prior_).max(axis=1).mean() for radius in np.linspace(3, 15, 7) * X.std()]
+    mean = [
+        np.abs(kdf.predict_proba(radius * directions) - kdf.prior_).max(axis=1).mean()
+        for radius in np.linspace(3, 15, 7) * X.std()
+    ]
     assert mean[0] > 0.05
     assert (np.diff(mean) <= 1e-3).all()
     assert mean[-1] <= 1e-6
@@ -59,15 +80,23 @@ def test_the_floor_of_the_published_implementation_cannot_act(rays):
     forest = RandomForestClassifier(20, random_state=0)
     reference = KernelDensityForest(forest, variant="reference", random_state=0).fit(X, y)
     far = [reference.predict_proba(radius * directions) for radius in RADII]
-    assert np.array_equal(far[-2], far[-1])  # the same nearest polytope from 1e6 to 1e30, and nothing else counts
+    assert np.array_equal(
+        far[-2], far[-1]
+    )  # the same nearest polytope from 1e6 to 1e30, and nothing else counts
     assert far[-1].max(axis=1).mean() > reference.prior_.max() + 0.2
-    mended = KernelDensityForest(forest, variant="reference", floor="auto", random_state=0).fit(X, y)
-    assert distances_to_the_prior(mended, directions, RADII[2:]).max() <= 1e-12  # its widths differ by 10^4, so nearer is not enough
+    mended = KernelDensityForest(forest, variant="reference", floor="auto", random_state=0).fit(
+        X, y
+    )
+    assert (
+        distances_to_the_prior(mended, directions, RADII[2:]).max() <= 1e-12
+    )  # its widths differ by 10^4, so nearer is not enough
 
 
 GATED = {
     "forest": RandomForestClassifier(20, random_state=0),
-    "isotonic": CalibratedClassifierCV(RandomForestClassifier(20, random_state=0), method="isotonic", cv=2),
+    "isotonic": CalibratedClassifierCV(
+        RandomForestClassifier(20, random_state=0), method="isotonic", cv=2
+    ),
     "linear": LogisticRegression(),
 }
 
@@ -77,14 +106,21 @@ def test_the_gate_takes_any_classifier_to_the_prior(rays, name):
     X, y, directions = rays
     partition = RandomForestClassifier(20, random_state=0) if name == "linear" else None
     gate = DensityGate(GATED[name], partition=partition, random_state=0).fit(X, y)
-    assert np.abs(gate.estimator_.predict_proba(1e6 * directions) - gate.prior_).max(axis=1).mean() > 0.15  # ungated it says something else
+    assert (
+        np.abs(gate.estimator_.predict_proba(1e6 * directions) - gate.prior_).max(axis=1).mean()
+        > 0.15
+    )  # ungated it says something else
     assert distances_to_the_prior(gate, directions, RADII).max() <= 1e-9 + 1e-12
 
 
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_with_no_least_weight_the_gate_meets_its_limit(rays):
     X, y, directions = rays
-    gate = DensityGate(FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, y)), min_weight=0, random_state=0).fit(X, y)
+    gate = DensityGate(
+        FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, y)),
+        min_weight=0,
+        random_state=0,
+    ).fit(X, y)
     assert distances_to_the_prior(gate, directions, RADII).max() <= 1e-15
 
 
@@ -92,8 +128,12 @@ def test_where_classes_are_equally_frequent_the_forests_class_leads_at_any_dista
     X, y = spirals(300, 5)
     rows = np.concatenate([np.flatnonzero(y == 1), np.flatnonzero(y == 0)[: (y == 1).sum()]])
     forest = RandomForestClassifier(20, random_state=0).fit(X[rows], y[rows])
-    kdf = KernelDensityForest(FrozenEstimator(forest)).fit(X[rows], y[rows], X_calibration=X, y_calibration=y)
+    kdf = KernelDensityForest(FrozenEstimator(forest)).fit(
+        X[rows], y[rows], X_calibration=X, y_calibration=y
+    )
     far = 1e6 * np.random.default_rng(0).normal(size=(100, 2))
-    near = kdf.posterior_(kdf.graph_.visit(kdf.graph_.partition.place(far), kdf.posterior_.exponents), kdf.graph_)[0]
+    near = kdf.posterior_(
+        kdf.graph_.visit(kdf.graph_.partition.place(far), kdf.posterior_.exponents), kdf.graph_
+    )[0]
     assert np.array_equal(kdf.predict(far), kdf.classes_[near.argmax(axis=1)])
     assert len(set(kdf.predict(far))) == 2

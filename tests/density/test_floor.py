@@ -1,4 +1,6 @@
-"""The blend against Eq. 6 and 7 in arbitrary precision; the floor against what it promises, by simulation."""
+"""The blend against Eq. 6 and 7 in arbitrary precision; the floor against what it promises, by
+simulation.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +22,35 @@ LOG = st.floats(-1e5, 1e5)
 
 def bayes(log_f, log_b, prior):
     """Eq. 6 and 7: (f_y + b) P_y / Σ_k (f_k + b) P_k, from log f_y and log b."""
-    weighed = [(Decimal(f).exp() + Decimal(log_b).exp()) * Decimal(p) for f, p in zip(log_f, prior, strict=True)]
+    weighed = [
+        (Decimal(f).exp() + Decimal(log_b).exp()) * Decimal(p)
+        for f, p in zip(log_f, prior, strict=True)
+    ]
     return np.array([float(w / sum(weighed)) for w in weighed])
 
 
 @settings(deadline=None, max_examples=200)
-@given(log_f=st.lists(st.floats(-50, 50), min_size=2, max_size=5), offset=LOG, above=st.floats(-60, 60), seed=st.integers(0, 99))
-def test_blend_is_bayes_rule_with_the_constant_added_to_every_class_density(log_f, offset, above, seed):
+@given(
+    log_f=st.lists(st.floats(-50, 50), min_size=2, max_size=5),
+    offset=LOG,
+    above=st.floats(-60, 60),
+    seed=st.integers(0, 99),
+)
+def test_blend_is_bayes_rule_with_the_constant_added_to_every_class_density(
+    log_f, offset, above, seed
+):
     prior = np.random.default_rng(seed).dirichlet(np.ones(len(log_f)))
-    log_f = np.array(log_f) + offset  # densities from exp(-1e5) to exp(1e5): far beyond the range of float64
+    log_f = (
+        np.array(log_f) + offset
+    )  # densities from exp(-1e5) to exp(1e5): far beyond the range of float64
     log_b = max(log_f) + above
     joint = log_f + np.log(prior)
     log_density = np.logaddexp.reduce(joint)
     posterior = np.exp(joint - joint.max())
     found = blend(posterior[None] / posterior.sum(), prior, np.array([log_density]), log_b)[0]
-    np.testing.assert_allclose(found, bayes(log_f, log_b, prior), rtol=1e-9, atol=1e-15)  # logs near 1e5 are rounded to 1.5e-11
+    np.testing.assert_allclose(
+        found, bayes(log_f, log_b, prior), rtol=1e-9, atol=1e-15
+    )  # logs near 1e5 are rounded to 1.5e-11
     assert found.sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -47,11 +63,15 @@ def test_far_below_the_floor_only_the_prior_is_left(log_density):
 @pytest.mark.parametrize("log_density", [800.0, 1e6, 1e300])
 def test_far_above_the_floor_only_the_posterior_is_left(log_density):
     posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
-    np.testing.assert_allclose(blend(posterior, prior, np.array([log_density]), -5.0), posterior, rtol=1e-15)
+    np.testing.assert_allclose(
+        blend(posterior, prior, np.array([log_density]), -5.0), posterior, rtol=1e-15
+    )
 
 
 def test_at_the_floor_both_count_half():
-    assert blend(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), np.array([-7.0]), -7.0).tolist() == [[0.75, 0.25]]
+    assert blend(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), np.array([-7.0]), -7.0).tolist() == [
+        [0.75, 0.25]
+    ]
 
 
 @pytest.mark.parametrize(("log_density", "expected"), [(-3.0, 0.9), (-math.inf, 0.5)])
@@ -66,7 +86,9 @@ def test_the_least_weight_keeps_the_leading_class_in_front_of_an_even_prior():
     found = blend(posterior, prior, np.array([-1e9, -np.inf]), 0.0, min_weight=1e-9)
     assert found.argmax(axis=1).tolist() == [2, 0]
     assert np.abs(found - prior).max() <= 1e-9
-    assert blend(posterior, prior, np.array([3.0, 3.0]), 0.0, 1e-9)[0] == pytest.approx(blend(posterior, prior, np.array([3.0]), 0.0)[0])
+    assert blend(posterior, prior, np.array([3.0, 3.0]), 0.0, 1e-9)[0] == pytest.approx(
+        blend(posterior, prior, np.array([3.0]), 0.0)[0]
+    )
 
 
 ALPHAS = [0.005, 0.05, 0.3]
@@ -78,9 +100,15 @@ ALPHAS = [0.005, 0.05, 0.3]
 def test_in_expectation_no_more_than_alpha_of_the_rows_fall_below_the_floor(m, alpha, shape):
     rng = np.random.default_rng([m, ALPHAS.index(alpha)])
     draws = rng.random((2000, m))
-    quantile, share = (lambda u: u, lambda x: np.clip(x, 0, 1)) if shape == "uniform" else (np.log, lambda x: np.exp(np.minimum(x, 0)))
+    quantile, share = (
+        (lambda u: u, lambda x: np.clip(x, 0, 1))
+        if shape == "uniform"
+        else (np.log, lambda x: np.exp(np.minimum(x, 0)))
+    )
     below = np.array([share(conformal_log_floor(quantile(row), alpha)) for row in draws])
-    error = 4 * below.std() / math.sqrt(len(below))  # four standard errors of 2,000 repetitions: one case in 16,000 would fail by chance
+    error = (
+        4 * below.std() / math.sqrt(len(below))
+    )  # four standard errors of 2,000 repetitions: one case in 16,000 would fail by chance
     rank = math.floor((m + 1) * alpha)
     if rank >= 1:
         assert abs(below.mean() - rank / (m + 1)) <= error
@@ -92,7 +120,9 @@ def test_the_floor_is_the_order_statistic_that_it_says():
     assert conformal_log_floor(log_density, 0.005) == 0  # ⌊200 · 0.005⌋ = 1: the smallest
     assert conformal_log_floor(log_density, 0.0149) == 1
     assert conformal_log_floor(log_density, 0.5) == 99
-    assert conformal_log_floor(log_density[log_density < 198], 0.005) == -0.5 * 98.5  # 198 rows are one too few: below the smallest
+    assert (
+        conformal_log_floor(log_density[log_density < 198], 0.005) == -0.5 * 98.5
+    )  # 198 rows are one too few: below the smallest
 
 
 def test_too_few_rows_move_the_floor_below_the_smallest_by_half_the_distance_to_the_median():
@@ -107,23 +137,32 @@ def test_rows_without_any_density_do_not_set_the_floor():
 
 
 def moved(log_density, distance, log_floor):
-    """How far rows move in the mean, by the blend itself: between the corners of a simplex whose prior is a corner. With the row that is
-    counted beside the held-out ones.
+    """How far rows move in the mean, by the blend itself: between the corners of a simplex whose
+    prior is a corner. With the row that is counted beside the held-out ones.
     """
     log_density = np.append(log_density, 1.5 * log_density.min() - 0.5 * np.median(log_density))
     distance = np.append(distance, distance.mean())
     posterior, prior = np.column_stack([distance, 1 - distance]), np.array([0.0, 1.0])
-    return np.abs(blend(posterior, prior, log_density, log_floor) - posterior).sum(axis=1).mean() / 2
+    return (
+        np.abs(blend(posterior, prior, log_density, log_floor) - posterior).sum(axis=1).mean() / 2
+    )
 
 
 @settings(deadline=None, max_examples=100)
-@given(seed=st.integers(0, 999), m=st.integers(1, 60), spread=st.floats(0, 1e4), price=st.floats(1e-4, 0.2))
+@given(
+    seed=st.integers(0, 999),
+    m=st.integers(1, 60),
+    spread=st.floats(0, 1e4),
+    price=st.floats(1e-4, 0.2),
+)
 def test_at_the_priced_floor_rows_move_by_the_price(seed, m, spread, price):
     rng = np.random.default_rng(seed)
     log_density, distance = spread * rng.standard_normal(m), rng.random(m)
     floor = priced_log_floor(log_density, distance, price)
     if floor < log_density.max():
-        assert moved(log_density, distance, floor) == pytest.approx(price, rel=1e-6)  # floors near 1e4 are rounded to 2e-12
+        assert moved(log_density, distance, floor) == pytest.approx(
+            price, rel=1e-6
+        )  # floors near 1e4 are rounded to 2e-12
     else:
         assert floor == log_density.max()
         assert moved(log_density, distance, floor) <= price * (1 + 1e-9)
@@ -138,7 +177,10 @@ def test_new_rows_move_by_hardly_more_than_the_price_however_few_are_held_out(m,
     # new rows at 4,000 quantiles: 40 of them in the lowest hundredth, with nothing left to chance
     held_out, share = draw((1000, m)), (np.arange(4000) + 0.5) / 4000
     new = norm.ppf(share) if tail == "normal" else np.log(share)
-    cost = [float(np.mean(0.5 / (1 + np.exp(new - priced_log_floor(row, np.full(m, 0.5), 0.01))))) for row in held_out]
+    cost = [
+        float(np.mean(0.5 / (1 + np.exp(new - priced_log_floor(row, np.full(m, 0.5), 0.01)))))
+        for row in held_out
+    ]
     # of 1,000 rows the next is no worse than the lowest, and is counted as if it were
     assert (0.5 if m < 1000 else 0.85) * 0.01 < np.mean(cost) < 1.3 * 0.01
 
@@ -146,7 +188,11 @@ def test_new_rows_move_by_hardly_more_than_the_price_however_few_are_held_out(m,
 def test_a_row_that_is_at_the_prior_already_costs_nothing():
     log_density = np.array([-50.0, *np.linspace(-3, -1, 199)])
     everywhere, elsewhere = np.full(200, 0.5), np.array([0.0, *np.full(199, 0.5)])
-    assert priced_log_floor(log_density, everywhere, 0.003) < -20 < priced_log_floor(log_density, elsewhere, 0.003)
+    assert (
+        priced_log_floor(log_density, everywhere, 0.003)
+        < -20
+        < priced_log_floor(log_density, elsewhere, 0.003)
+    )
 
 
 def test_rows_without_any_density_have_no_price():
@@ -163,5 +209,7 @@ def test_the_printed_floor_is_b_over_log_n(n):
 
 
 def test_the_floor_of_figure_1():
-    assert figure1_log_floor(1000, 2) == pytest.approx(-8.23, abs=0.005)  # worked out by hand, for 1e9 and for 1e3
+    assert figure1_log_floor(1000, 2) == pytest.approx(
+        -8.23, abs=0.005
+    )  # worked out by hand, for 1e9 and for 1e3
     assert figure1_log_floor(1000, 2, multiplier=1e3) == pytest.approx(-22.05, abs=0.005)

@@ -26,7 +26,8 @@ def rows(spirals):
     X, y = spirals(1500, 3)
     of_class = [np.flatnonzero(y == c)[:500] for c in (0, 1)]
     train, calibration, test = (
-        np.concatenate([rows[part] for rows in of_class]) for part in (slice(200), slice(200, 350), slice(350, 500))
+        np.concatenate([rows[part] for rows in of_class])
+        for part in (slice(200), slice(200, 350), slice(350, 500))
     )
     return X[train], y[train], X[calibration], y[calibration], X[test], y[test]
 
@@ -41,7 +42,9 @@ def isotonic(rows):
 @pytest.fixture(scope="module")
 def gate(rows, isotonic):
     X, y, X_calibration, y_calibration, *_ = rows
-    return DensityGate(FrozenEstimator(isotonic), alpha=0.05).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    return DensityGate(FrozenEstimator(isotonic), alpha=0.05).fit(
+        X, y, X_calibration=X_calibration, y_calibration=y_calibration
+    )
 
 
 def test_among_equal_priors_the_estimators_class_survives(rows, isotonic, gate):
@@ -56,12 +59,16 @@ def test_among_equal_priors_the_estimators_class_survives(rows, isotonic, gate):
     assert np.array_equal(gate.predict(far)[sure], isotonic.predict(far)[sure])
 
 
-def test_a_row_whose_log_density_lies_t_above_the_floor_moves_by_at_most_exp_minus_t(rows, isotonic, gate):
+def test_a_row_whose_log_density_lies_t_above_the_floor_moves_by_at_most_exp_minus_t(
+    rows, isotonic, gate
+):
     test = rows[4]
     above = gate.graph_.log_density(test) - gate.log_floor_
     moved = np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1)
     assert (moved <= np.exp(-above) + 1e-15).all()
-    assert (above >= 0).mean() >= 0.95 - 3 * np.sqrt(2 * 0.05 * 0.95 / 300)  # alpha, with the errors of 300 calibration and 300 test rows
+    assert (above >= 0).mean() >= 0.95 - 3 * np.sqrt(
+        2 * 0.05 * 0.95 / 300
+    )  # alpha, with the errors of 300 calibration and 300 test rows
     assert (moved[above >= 0] <= 0.5).all()
     assert moved.max() > 0  # the gate is not merely open
 
@@ -69,7 +76,9 @@ def test_a_row_whose_log_density_lies_t_above_the_floor_moves_by_at_most_exp_min
 def test_the_weight_is_that_of_density_and_floor(rows, isotonic, gate):
     test = np.vstack([rows[4], 1.3 * rows[4]])
     log_density = gate.graph_.log_density(test)
-    weight = np.maximum(1 / (1 + np.exp(np.clip(gate.log_floor_ - log_density, -700, 700))), 1e-9)[:, None]
+    weight = np.maximum(1 / (1 + np.exp(np.clip(gate.log_floor_ - log_density, -700, 700))), 1e-9)[
+        :, None
+    ]
     expected = weight * isotonic.predict_proba(test) + (1 - weight) * gate.prior_
     np.testing.assert_allclose(gate.predict_proba(test), expected, atol=1e-14)
 
@@ -78,7 +87,9 @@ def test_a_smaller_alpha_never_lowers_a_weight(rows, isotonic):
     X, y, X_calibration, y_calibration, test, _ = rows
     moved = []
     for alpha in (0.3, 0.05, 0.005, 0.0005):
-        gate = DensityGate(FrozenEstimator(isotonic), alpha=alpha).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+        gate = DensityGate(FrozenEstimator(isotonic), alpha=alpha).fit(
+            X, y, X_calibration=X_calibration, y_calibration=y_calibration
+        )
         moved.append(np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1))
     assert (np.diff(moved, axis=0) <= 1e-15).all()
     assert moved[0].mean() > 10 * moved[-1].mean()
@@ -96,11 +107,15 @@ def test_with_a_price_rows_move_by_it_in_the_mean(rows, isotonic, price):
     log_density = gate.log_density(X_calibration)
     one_more = np.append(log_density, 1.5 * log_density.min() - 0.5 * np.median(log_density))
     to_prior = np.abs(isotonic.predict_proba(X_calibration) - gate.prior_).sum(axis=1) / 2
-    expected = np.append(to_prior, to_prior.mean()) / (1 + np.exp(np.clip(one_more - gate.log_floor_, -700, 700)))
+    expected = np.append(to_prior, to_prior.mean()) / (
+        1 + np.exp(np.clip(one_more - gate.log_floor_, -700, 700))
+    )
     np.testing.assert_allclose(move(X_calibration), expected[:-1], atol=1e-12)
     assert expected.mean() == pytest.approx(price, rel=1e-6)
     test_move = move(test)
-    assert test_move.mean() <= price + 3 * test_move.std() / np.sqrt(len(test))  # three standard errors
+    assert test_move.mean() <= price + 3 * test_move.std() / np.sqrt(
+        len(test)
+    )  # three standard errors
     far = 40.0 + test
     assert np.abs(gate.predict_proba(far) - gate.prior_).max() < 1e-6
 
@@ -108,7 +123,9 @@ def test_with_a_price_rows_move_by_it_in_the_mean(rows, isotonic, price):
 def test_the_density_is_that_of_the_forest_inside(rows, isotonic, gate):
     X, y, *_ = rows
     partition = partition_of(isotonic)
-    graph = KernelDensityGraph(partition, partition.place(X), np.eye(2)[y], shrunk, distance="scaled")
+    graph = KernelDensityGraph(
+        partition, partition.place(X), np.eye(2)[y], shrunk, distance="scaled"
+    )
     assert np.array_equal(gate.graph_.log_density(rows[4]), graph.log_density(rows[4]))
     assert gate.describe() == {
         "n_polytopes": len(graph.polytopes),
@@ -119,12 +136,21 @@ def test_the_density_is_that_of_the_forest_inside(rows, isotonic, gate):
 
 def test_a_forest_can_stand_beside_an_estimator_without_a_partition(rows):
     X, y, *_ = rows
-    gate = DensityGate(LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0).fit(X, y)
+    gate = DensityGate(
+        LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0
+    ).fit(X, y)
     assert isinstance(gate.graph_.partition.forest, ExtraTreesClassifier)
-    again = DensityGate(LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0).fit(X, y)
+    again = DensityGate(
+        LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0
+    ).fit(X, y)
     assert np.array_equal(gate.predict_proba(X), again.predict_proba(X))
     frozen = RandomForestClassifier(10, random_state=0).fit(X, y)
-    assert DensityGate(LogisticRegression(), partition=FrozenEstimator(frozen)).fit(X, y).graph_.partition.forest is frozen
+    assert (
+        DensityGate(LogisticRegression(), partition=FrozenEstimator(frozen))
+        .fit(X, y)
+        .graph_.partition.forest
+        is frozen
+    )
 
 
 def test_an_estimator_without_a_partition_needs_one(rows):
@@ -132,18 +158,26 @@ def test_an_estimator_without_a_partition_needs_one(rows):
         DensityGate(LogisticRegression(), random_state=0).fit(*rows[:2])
     assert (
         str(caught.value)
-        == "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch; "
-        "any classifier can stand in front of a forest's partition: DensityGate(LogisticRegression(), partition=RandomForestClassifier())"
+        == "LogisticRegression has no partition to read; pass a fitted forest or tree of"
+        " scikit-learn, or a network of torch; any classifier can stand in front of a forest's"
+        " partition: DensityGate(LogisticRegression(), partition=RandomForestClassifier())"
     )
 
 
 @pytest.mark.filterwarnings("ignore:ConvolutionalNetwork learnt nothing")  # in one epoch
 def test_a_forest_beside_a_network_of_images_is_refused():
     images = np.random.default_rng(0).random((40, 1, 12, 12), dtype=np.float32)
-    gate = DensityGate(ConvolutionalNetwork(max_epochs=1, device="cpu"), partition=ExtraTreesClassifier(10), random_state=0)
+    gate = DensityGate(
+        ConvolutionalNetwork(max_epochs=1, device="cpu"),
+        partition=ExtraTreesClassifier(10),
+        random_state=0,
+    )
     with pytest.raises(DataError) as caught:
         gate.fit(images, np.arange(40) % 2)
-    told = "the gate's ExtraTreesClassifier takes vectors, and rows are images; give partition=null, for the estimator's own polytopes"
+    told = (
+        "the gate's ExtraTreesClassifier takes vectors, and rows are images; give partition=null,"
+        " for the estimator's own polytopes"
+    )
     assert str(caught.value) == told
 
 
@@ -169,7 +203,10 @@ def test_threads_and_pickling_change_no_bit(rows, isotonic, gate):
     [
         ({"alpha": 0}, "alpha must be in (0, 1), got 0"),
         ({"min_weight": -1e-9}, "min_weight must be in [0, 1], got -1e-09"),
-        ({"min_weight": 2}, "min_weight must be in [0, 1], got 2"),  # a weight above 1 would give probabilities below 0
+        (
+            {"min_weight": 2},
+            "min_weight must be in [0, 1], got 2",
+        ),  # a weight above 1 would give probabilities below 0
         ({"calibration_size": 1.0}, "calibration_size must be in (0, 1), got 1.0"),
         ({"n_jobs": 1.5}, "n_jobs must be an integer or null, got 1.5"),
     ],

@@ -1,4 +1,6 @@
-"""Gaussians against scipy's and against loops over polytopes; what happens to units, constants and single polytopes."""
+"""Gaussians against scipy's and against loops over polytopes; what happens to units, constants and
+single polytopes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
 
-from kdgraph.density.gaussians import LAMBDA, NearestMean, PolytopeGaussians, as_printed, moments_of, per_sample, shrunk
+from kdgraph.density.gaussians import (
+    LAMBDA,
+    NearestMean,
+    PolytopeGaussians,
+    as_printed,
+    moments_of,
+    per_sample,
+    shrunk,
+)
 from kdgraph.geometry import polytopes_of
 
 RULES = [shrunk, as_printed, per_sample]
@@ -38,7 +48,9 @@ def fit_gaussians(X, polytopes, rule):
 
 
 def squared_spacing(mean):
-    """Float[d]: by brute force, the mean squared difference to the nearest mean, neighbours found where every feature has variance 1."""
+    """Float[d]: by brute force, the mean squared difference to the nearest mean, neighbours found
+    where every feature has variance 1.
+    """
     unit = mean.std(axis=0)
     distance = cdist(mean / unit, mean / unit)
     np.fill_diagonal(distance, np.inf)
@@ -58,7 +70,9 @@ def test_means_and_variances_are_those_of_the_equations():
     for rule, variance in expected.items():
         found = fit_gaussians(X, polytopes, rule)
         np.testing.assert_allclose(found.means, mean, rtol=1e-13)
-        np.testing.assert_allclose(found.variances, variance, rtol=1e-9, atol=1e-14)  # sums of squares of numbers near 5
+        np.testing.assert_allclose(
+            found.variances, variance, rtol=1e-9, atol=1e-14
+        )  # sums of squares of numbers near 5
 
 
 def test_log_density_is_scipys():
@@ -66,7 +80,8 @@ def test_log_density_is_scipys():
     gaussians = fit_gaussians(X, polytopes, as_printed)
     polytope = np.random.default_rng(1).integers(0, len(polytopes), len(X))
     expected = [
-        multivariate_normal(gaussians.means[r], np.diag(gaussians.variances[r])).logpdf(x) for x, r in zip(X, polytope, strict=True)
+        multivariate_normal(gaussians.means[r], np.diag(gaussians.variances[r])).logpdf(x)
+        for x, r in zip(X, polytope, strict=True)
     ]
     np.testing.assert_allclose(gaussians.log_density(X, polytope), expected, rtol=1e-10)
 
@@ -79,7 +94,9 @@ def test_where_no_polytope_is_near_there_is_no_density():
 
 @pytest.mark.parametrize("distance", [1e150, 1e160, 1e300])
 def test_however_far_the_log_density_is_no_nan(distance):
-    found = PolytopeGaussians(np.zeros((1, 2)), np.full((1, 2), 1e-6)).log_density(np.array([[distance, -distance]]), np.array([0]))
+    found = PolytopeGaussians(np.zeros((1, 2)), np.full((1, 2), 1e-6)).log_density(
+        np.array([[distance, -distance]]), np.array([0])
+    )
     assert found[0] < -1e300
 
 
@@ -87,7 +104,9 @@ def test_the_euclidean_neighbour_is_the_nearest_mean():
     X, polytopes = grouped()
     gaussians = fit_gaussians(X, polytopes, shrunk)
     queries = np.random.default_rng(2).normal(5, 20, (50, 3))
-    assert np.array_equal(NearestMean(gaussians.means)(queries), cdist(queries, gaussians.means).argmin(axis=1))
+    assert np.array_equal(
+        NearestMean(gaussians.means)(queries), cdist(queries, gaussians.means).argmin(axis=1)
+    )
 
 
 @settings(deadline=None, max_examples=30)
@@ -97,7 +116,9 @@ def test_shrunk_variances_follow_a_change_of_units(power, column):
     scale = np.ones(3)
     scale[column] = 2.0**power  # a power of two changes no digit, so neighbours stay neighbours
     np.testing.assert_allclose(
-        fit_gaussians(X * scale, polytopes, shrunk).variances, fit_gaussians(X, polytopes, shrunk).variances * scale**2, rtol=1e-9
+        fit_gaussians(X * scale, polytopes, shrunk).variances,
+        fit_gaussians(X, polytopes, shrunk).variances * scale**2,
+        rtol=1e-9,
     )
 
 
@@ -107,7 +128,9 @@ def test_a_constant_feature_forbids_no_other_value(constant):
     X = np.column_stack([X, np.full(len(X), constant)])
     gaussians = fit_gaussians(X, polytopes, shrunk)
     assert np.isfinite(gaussians.variances).all()
-    assert gaussians.variances[:, 3].min() > 1e-5  # 1e-3 of the mean spacing, halved for each row and more; 0.1 must not count as spread
+    assert (
+        gaussians.variances[:, 3].min() > 1e-5
+    )  # 1e-3 of the mean spacing, halved for each row and more; 0.1 must not count as spread
     assert np.isfinite(gaussians.log_density(X + np.array([0, 0, 0, 0.01]), polytopes.of_row)).all()
 
 
@@ -132,7 +155,9 @@ def test_spacing_of_many_polytopes_is_measured_on_a_sample():
     X = rng.random((6000, 2))
     alone = polytopes_of(np.arange(6000)[:, None])
     sampled = fit_gaussians(X, alone, shrunk).variances[0] * 2
-    np.testing.assert_allclose(sampled, squared_spacing(X), rtol=0.1)  # 2,000 of 6,000 squared distances: standard error 2 %, here five
+    np.testing.assert_allclose(
+        sampled, squared_spacing(X), rtol=0.1
+    )  # 2,000 of 6,000 squared distances: standard error 2 %, here five
 
 
 @pytest.mark.parametrize("unit", [1.0, np.array([0.5, 2.0, 1.0])])
@@ -145,7 +170,10 @@ def test_the_nearest_mean_in_any_unit(unit):
 @pytest.mark.parametrize("d", [6, 40])  # by tree, and by matrix products
 def test_of_equally_near_means_the_lowest_is_taken_in_batches_of_any_size(d):
     rng = np.random.default_rng(d)
-    means, X = 1e3 + rng.integers(0, 2, (60, d)), 1e3 + rng.integers(0, 2, (300, d))  # integers, as counts and pixels are: many ties
+    means, X = (
+        1e3 + rng.integers(0, 2, (60, d)),
+        1e3 + rng.integers(0, 2, (300, d)),
+    )  # integers, as counts and pixels are: many ties
     nearest = NearestMean(means.astype(float))
     together = nearest(X)
     assert np.array_equal(together, np.concatenate([nearest(X[i : i + 1]) for i in range(len(X))]))
@@ -157,7 +185,9 @@ def test_of_equally_near_means_the_lowest_is_taken_in_batches_of_any_size(d):
 @pytest.mark.parametrize("distance", [1e150, 1e300])
 def test_the_nearest_mean_is_found_from_any_distance(distance):
     means = np.array([[0.0, 0.0], [1.0, 1.0]])
-    assert NearestMean(means, 1e-3)(np.array([[distance, distance], [-distance, 0.0]])).tolist() == [0, 0]
+    assert NearestMean(means, 1e-3)(
+        np.array([[distance, distance], [-distance, 0.0]])
+    ).tolist() == [0, 0]
 
 
 def test_features_that_hardly_vary_are_judged_by_held_out_rows():

@@ -26,10 +26,14 @@ def correlated(n: int, rng: np.random.Generator, d: int = 4) -> np.ndarray:
 
 
 def test_steps_to_the_nearest_neighbour_are_uncorrelated_and_of_size_one():
-    """Up to a fifth: the neighbours that made the axes are not quite those that are found along them."""
+    """Up to a fifth: the neighbours that made the axes are not quite those that are found along
+    them.
+    """
     points = correlated(2000, np.random.default_rng(0))
     along = neighbour_axes(points)(points)
-    nearest = NearestNeighbors(n_neighbors=2).fit(along).kneighbors(along, return_distance=False)[:, 1]
+    nearest = (
+        NearestNeighbors(n_neighbors=2).fit(along).kneighbors(along, return_distance=False)[:, 1]
+    )
     steps = along - along[nearest]
     covariance = steps.T @ steps / len(steps)
     size = np.sqrt(np.diag(covariance))
@@ -45,10 +49,14 @@ def test_a_point_does_not_depend_on_the_points_beside_it(seed, n, d):
     points = rng.normal(size=(n, d)) * 10 ** rng.uniform(-3, 3)
     alone = np.concatenate([axes(points[i : i + 1]) for i in range(n)])
     np.testing.assert_allclose(axes(points), alone, rtol=1e-10, atol=1e-10 * np.abs(alone).max())
-    assert np.allclose(alone, points @ axes.directions.T, rtol=1e-9, atol=1e-9 * np.abs(alone).max())
+    assert np.allclose(
+        alone, points @ axes.directions.T, rtol=1e-9, atol=1e-9 * np.abs(alone).max()
+    )
 
 
-@pytest.mark.parametrize("points", [np.zeros((5, 3)), np.ones((2, 3)), np.eye(6)[:, :4], np.arange(4.0)[:, None]])
+@pytest.mark.parametrize(
+    "points", [np.zeros((5, 3)), np.ones((2, 3)), np.eye(6)[:, :4], np.arange(4.0)[:, None]]
+)
 def test_points_without_spread_or_hardly_any_give_finite_axes(points):
     axes = neighbour_axes(points)
     assert np.isfinite(axes.directions).all()
@@ -57,9 +65,14 @@ def test_points_without_spread_or_hardly_any_give_finite_axes(points):
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 0.5, 1e9])
 def test_a_feature_that_is_constant_forbids_a_new_value_no_more_than_without_axes(constant):
-    """But for a factor of two: the average step of the features is measured between other neighbours."""
+    """But for a factor of two: the average step of the features is measured between other
+    neighbours.
+    """
     rng = np.random.default_rng(4)
-    X, y = np.column_stack([rng.normal(size=(300, 3)), np.full(300, constant)]), rng.integers(2, size=300)
+    X, y = (
+        np.column_stack([rng.normal(size=(300, 3)), np.full(300, constant)]),
+        rng.integers(2, size=300),
+    )
     rows = X[:1] + np.array([[0, 0, 0, 1e-9], [0, 0, 0, 0.1]])
     scaled, whitened = (densities(X, y, distance) for distance in DISTANCES)
     near, moved = whitened.log_density(rows)
@@ -77,11 +90,15 @@ def test_units_of_features_cancel_out():
 
 def densities(X: np.ndarray, y: np.ndarray, distance: Distance) -> KernelDensityGraph:
     partition = partition_of(ExtraTreesClassifier(20, random_state=0).fit(X, y))
-    return KernelDensityGraph(partition, partition.place(X), np.eye(2)[y], shrunk, distance=distance)
+    return KernelDensityGraph(
+        partition, partition.place(X), np.eye(2)[y], shrunk, distance=distance
+    )
 
 
 def test_the_density_is_one_of_the_features_own_volume():
-    """Of features that do not move together both give the same: here within half a nat at the median, by the spread of two axes' sizes."""
+    """Of features that do not move together both give the same: here within half a nat at the
+    median, by the spread of two axes' sizes.
+    """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 2)) * [1.0, 1e4], rng.integers(2, size=1000)
     some = rng.normal(size=(500, 2)) * [1.0, 1e4]

@@ -1,7 +1,8 @@
 """One small table of numbers for each variant, so that no change of a number goes unseen.
 
-Rows and trees come from fixed seeds and no compiled loop uses fast arithmetic, so on one platform the numbers repeat to the last digit
-shown. Another platform's exp and pow may differ in the last bit, which can tip a row on a boundary: two of 500 may change sides.
+Rows and trees come from fixed seeds and no compiled loop uses fast arithmetic, so on one platform
+the numbers repeat to the last digit shown. Another platform's exp and pow may differ in the last
+bit, which can tip a row on a boundary: two of 500 may change sides.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph import KernelDensityForest
 
-GOLDEN = {  # error, NLL with clip 1e-6, mean max confidence at radius 1.5 (rows reach 1; classes are equally frequent)
+# error, NLL with clip 1e-6, mean max confidence at radius 1.5 (rows reach 1; classes are equally
+# frequent)
+GOLDEN = {
     "kdgraph": (0.092, 0.298596, 0.500000),
     "paper": (0.482, 0.686710, 0.500000),
     "reference": (0.106, 0.498653, 0.995422),
@@ -30,7 +33,11 @@ def spiral(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("variant", GOLDEN)
 def test_golden_numbers(variant):
-    (X, y), (X_calibration, y_calibration), (test, truth) = spiral(300, 0), spiral(130, 1), spiral(500, 2)
+    (X, y), (X_calibration, y_calibration), (test, truth) = (
+        spiral(300, 0),
+        spiral(130, 1),
+        spiral(500, 2),
+    )
     kdf = KernelDensityForest(RandomForestClassifier(80, random_state=0), variant=variant)
     kdf.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
     around = np.linspace(0, 2 * np.pi, 200, endpoint=False)

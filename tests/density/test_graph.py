@@ -23,7 +23,9 @@ def places(problem):
 
 @pytest.fixture(scope="module")
 def graph(problem, places):
-    return KernelDensityGraph(problem.partition, places[0], problem.train.one_hot(len(problem.prior)), shrunk)
+    return KernelDensityGraph(
+        problem.partition, places[0], problem.train.one_hot(len(problem.prior)), shrunk
+    )
 
 
 def test_masses_are_sums_over_rows(problem, places, graph):
@@ -31,7 +33,11 @@ def test_masses_are_sums_over_rows(problem, places, graph):
     labels = problem.train.one_hot(len(problem.prior))
     visit = graph.visit(test, np.array([0.4, 9.0]))
     for j, exponent in enumerate((0.4, 9.0)):
-        np.testing.assert_allclose(visit.masses[:, :, j], similarity(test.codes, train.codes) ** exponent @ labels, rtol=ROUNDING)
+        np.testing.assert_allclose(
+            visit.masses[:, :, j],
+            similarity(test.codes, train.codes) ** exponent @ labels,
+            rtol=ROUNDING,
+        )
     assert visit.place is test
 
 
@@ -40,16 +46,25 @@ def test_the_nearest_polytope_shares_most_leaves_and_gives_its_density(problem, 
     share = similarity(test.codes, graph.codes)
     visit = graph.visit(test, np.empty(0))
     assert np.array_equal(visit.polytope, share.argmax(axis=1))
-    assert np.array_equal(visit.log_density, graph.gaussians.log_density(test.points, share.argmax(axis=1)))
     assert np.array_equal(
-        graph.log_density(problem.held_out.X), graph.visit(problem.partition.place(problem.held_out.X), np.empty(0)).log_density
+        visit.log_density, graph.gaussians.log_density(test.points, share.argmax(axis=1))
+    )
+    assert np.array_equal(
+        graph.log_density(problem.held_out.X),
+        graph.visit(problem.partition.place(problem.held_out.X), np.empty(0)).log_density,
     )
     assert np.array_equal(graph.codes[graph.polytopes.of_row], train.codes)
 
 
 def test_euclidean_distance_chooses_by_means(problem, places):
     train, test = places
-    graph = KernelDensityGraph(problem.partition, train, problem.train.one_hot(len(problem.prior)), shrunk, distance="euclidean")
+    graph = KernelDensityGraph(
+        problem.partition,
+        train,
+        problem.train.one_hot(len(problem.prior)),
+        shrunk,
+        distance="euclidean",
+    )
     visit = graph.visit(test, np.array([1.0]))
     expected = cdist(test.points, graph.gaussians.means).argmin(axis=1)
     assert np.array_equal(visit.polytope, expected)
@@ -61,7 +76,11 @@ def test_rows_beyond_n_train_lend_mass_but_carry_no_gaussian(problem, places, gr
     n_classes = len(problem.prior)
     everyone = problem.train + problem.weighted
     lent = KernelDensityGraph(
-        problem.partition, problem.partition.place(everyone.X), everyone.one_hot(n_classes), shrunk, n_train=len(problem.train)
+        problem.partition,
+        problem.partition.place(everyone.X),
+        everyone.one_hot(n_classes),
+        shrunk,
+        n_train=len(problem.train),
     )
     assert np.array_equal(lent.gaussians.means, graph.gaussians.means)
     assert np.array_equal(lent.gaussians.variances, graph.gaussians.variances)
@@ -78,13 +97,17 @@ def test_rows_beyond_n_train_lend_mass_but_carry_no_gaussian(problem, places, gr
 def test_weighted_sums_over_populated_polytopes(graph):
     values = np.random.default_rng(0).normal(size=(len(graph.polytopes), 5))
     expected = similarity(graph.codes, graph.codes) ** 1.7 @ values
-    np.testing.assert_allclose(graph.weighted_sums(values, 1.7), expected, rtol=0, atol=1e-12)  # terms of both signs, of order 1
+    np.testing.assert_allclose(
+        graph.weighted_sums(values, 1.7), expected, rtol=0, atol=1e-12
+    )  # terms of both signs, of order 1
 
 
 def test_duplicated_rows_double_the_mass_and_leave_means_alone(problem, places, graph):
     train, test = places
     twice = np.concatenate([np.arange(len(train)), np.arange(len(train))])
-    doubled = KernelDensityGraph(problem.partition, train[twice], problem.train[twice].one_hot(len(problem.prior)), shrunk)
+    doubled = KernelDensityGraph(
+        problem.partition, train[twice], problem.train[twice].one_hot(len(problem.prior)), shrunk
+    )
     assert len(doubled.polytopes) == len(graph.polytopes)
     np.testing.assert_allclose(doubled.gaussians.means, graph.gaussians.means, rtol=1e-13)
     found, once = doubled.visit(test, np.array([3.0])), graph.visit(test, np.array([3.0]))

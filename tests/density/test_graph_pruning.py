@@ -17,7 +17,9 @@ def lying(problem):
 
 
 @pytest.mark.parametrize("limit", [1, 7, 40, 0.1])
-def test_what_is_merged_are_neighbours_and_the_one_nearest_to_the_middle_stands_for_them(lying, limit):
+def test_what_is_merged_are_neighbours_and_the_one_nearest_to_the_middle_stands_for_them(
+    lying, limit
+):
     place, n, polytopes = lying
     merged = merge(polytopes, place.points, n, limit)
     assert len(merged) == (limit if limit >= 1 else round(limit * n))
@@ -27,14 +29,20 @@ def test_what_is_merged_are_neighbours_and_the_one_nearest_to_the_middle_stands_
     scaled = place.points / place.points[:n].std(axis=0)
     own = scaled[merged.row][merged.of_row]
     spread = ((scaled - own) ** 2).sum(axis=1).mean()
-    shuffled = ((scaled - scaled[merged.row][np.random.default_rng(0).permutation(merged.of_row)]) ** 2).sum(axis=1).mean()
+    shuffled = (
+        ((scaled - scaled[merged.row][np.random.default_rng(0).permutation(merged.of_row)]) ** 2)
+        .sum(axis=1)
+        .mean()
+    )
     assert len(merged) == 1 or spread < 0.6 * shuffled
     for polytope in range(len(merged)):
         members = np.flatnonzero(merged.of_row[:n] == polytope)
         centre = scaled[members].mean(axis=0)
         distances = ((scaled[members] - centre) ** 2).sum(axis=1)
         stands = ((scaled[merged.row[polytope]] - centre) ** 2).sum()
-        assert stands <= np.quantile(distances, 0.5) + 1e-12  # k-means may stop before its centres are the means to the last digit
+        assert (
+            stands <= np.quantile(distances, 0.5) + 1e-12
+        )  # k-means may stop before its centres are the means to the last digit
 
 
 @pytest.mark.parametrize("limit", [None, 10**6])
@@ -46,7 +54,9 @@ def test_few_polytopes_stay_as_they_are(lying, limit):
 def test_constant_features_do_not_divide_by_zero(lying):
     place, n, polytopes = lying
     points = np.column_stack([place.points, np.full(len(place), 3.0)])
-    assert np.array_equal(merge(polytopes, points, n, 9).of_row, merge(polytopes, place.points, n, 9).of_row)
+    assert np.array_equal(
+        merge(polytopes, points, n, 9).of_row, merge(polytopes, place.points, n, 9).of_row
+    )
 
 
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
@@ -55,15 +65,21 @@ def test_a_pruned_forest_stays_a_calibrated_one(problem, variant, limit):
     settings = {"X_calibration": problem.held_out.X, "y_calibration": problem.held_out.y}
     kdf = KernelDensityForest(FrozenEstimator(problem.forest), variant=variant, max_polytopes=limit)
     kdf.fit(problem.train.X, problem.train.y, **settings)
-    assert kdf.describe()["n_polytopes"] == (limit if limit >= 1 else round(limit * len(problem.train)))
+    assert kdf.describe()["n_polytopes"] == (
+        limit if limit >= 1 else round(limit * len(problem.train))
+    )
     proba = kdf.predict_proba(np.concatenate([problem.test.X, 1e6 * problem.test.X]))
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
     if variant != "reference":  # its floor cannot act
-        np.testing.assert_allclose(proba[len(problem.test) :], np.tile(kdf.prior_, (len(problem.test), 1)), atol=1e-9)
+        np.testing.assert_allclose(
+            proba[len(problem.test) :], np.tile(kdf.prior_, (len(problem.test), 1)), atol=1e-9
+        )
 
 
 def test_merged_rows_are_judged_without_what_they_lend_where_it_counts(problem):
-    """Each held-out row is left out by fitting the sums anew without it, with the whole similarity matrix."""
+    """Each held-out row is left out by fitting the sums anew without it, with the whole similarity
+    matrix.
+    """
     from kdgraph.density import posterior as search
     from kdgraph.density.gaussians import shrunk
     from kdgraph.density.graph import KernelDensityGraph
@@ -71,13 +87,24 @@ def test_merged_rows_are_judged_without_what_they_lend_where_it_counts(problem):
     place = problem.partition.place(np.concatenate([problem.train.X, problem.held_out.X]))
     n, k = len(problem.train), len(problem.prior)
     labels = np.concatenate([problem.train.one_hot(k), problem.held_out.one_hot(k)])
-    graph = KernelDensityGraph(problem.partition, place, labels, shrunk, n_train=n, distance="scaled", max_polytopes=12)
+    graph = KernelDensityGraph(
+        problem.partition, place, labels, shrunk, n_train=n, distance="scaled", max_polytopes=12
+    )
     seen: list[np.ndarray] = []
     own = graph.own_similarity(slice(n, None))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_scores", lambda masses, *rest: seen.append(masses) or np.zeros((2, 1, 1)))
+        patch.setattr(
+            search, "_scores", lambda masses, *rest: seen.append(masses) or np.zeros((2, 1, 1))
+        )
         search.search_query(
-            graph, place[n:], problem.held_out, problem.prior, own=own, exponents=np.array([0.7, 3.0]), pseudo_count=1.0, vote_share=0.0
+            graph,
+            place[n:],
+            problem.held_out,
+            problem.prior,
+            own=own,
+            exponents=np.array([0.7, 3.0]),
+            pseudo_count=1.0,
+            vote_share=0.0,
         )
     merged = merge(polytopes_of(place.codes), place.points, n, 12)
     holders = place.codes[merged.row]

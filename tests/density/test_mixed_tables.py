@@ -1,4 +1,6 @@
-"""Numbers, categories and missing values in one table, through every calibrator on every kind of parent."""
+"""Numbers, categories and missing values in one table, through every calibrator on every kind of
+parent.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,18 @@ NAN, CATEGORIES = np.nan, (None, None, ("blue", "green", "red", "violet"))
 
 
 def table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two numbers and a colour, a tenth of the first number and of the colour missing; no row is violet. A third of the rows is class 1."""
+    """Two numbers and a colour, a tenth of the first number and of the colour missing; no row is
+    violet. A third of the rows is class 1.
+    """
     rng = np.random.default_rng(seed)
     y = (np.arange(n) % 3 == 0).astype(int)
-    X = np.column_stack([rng.normal(size=n) + 1.5 * y, rng.normal(size=n), np.where(rng.random(n) < 0.6, 2 * y, rng.integers(0, 3, n))])
+    X = np.column_stack(
+        [
+            rng.normal(size=n) + 1.5 * y,
+            rng.normal(size=n),
+            np.where(rng.random(n) < 0.6, 2 * y, rng.integers(0, 3, n)),
+        ]
+    )
     X[rng.random(n) < 0.1, 0] = NAN
     X[rng.random(n) < 0.1, 2] = NAN
     return X, y
@@ -38,7 +48,9 @@ def table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def framed(X: np.ndarray) -> pd.DataFrame:
     """The same rows with names, words for colours, and an index that is no position."""
-    colour = pd.Series([None if np.isnan(code) else CATEGORIES[2][int(code)] for code in X[:, 2]], dtype=object)
+    colour = pd.Series(
+        [None if np.isnan(code) else CATEGORIES[2][int(code)] for code in X[:, 2]], dtype=object
+    )
     frame = pd.DataFrame({"size": X[:, 0], "weight": X[:, 1], "colour": colour})
     return frame.set_index(np.arange(len(X))[::-1] + 5)
 
@@ -46,7 +58,9 @@ def framed(X: np.ndarray) -> pd.DataFrame:
 PARENTS = {
     "forest": RandomForestClassifier(10, random_state=0),
     "extra_trees": ExtraTreesClassifier(10, random_state=0),
-    "network": MultilayerPerceptron(hidden=(16, 16), learning_rate=0.01, max_epochs=20, device="cpu", random_state=0),
+    "network": MultilayerPerceptron(
+        hidden=(16, 16), learning_rate=0.01, max_epochs=20, device="cpu", random_state=0
+    ),
 }
 (X, Y), (HELD_X, HELD_Y), (TEST_X, TEST_Y) = table(240, 0), table(120, 1), table(200, 2)
 HELD = {"X_calibration": HELD_X, "y_calibration": HELD_Y}
@@ -60,7 +74,11 @@ def parent(request):
 
 
 def graph_on(parent):
-    return (KernelDensityNetwork if isinstance(parent[-1], MultilayerPerceptron) else KernelDensityForest)(FrozenEstimator(parent))
+    return (
+        KernelDensityNetwork
+        if isinstance(parent[-1], MultilayerPerceptron)
+        else KernelDensityForest
+    )(FrozenEstimator(parent))
 
 
 METHODS = {
@@ -85,16 +103,28 @@ def test_every_method_on_every_parent(parent, method):
     assert model.score(TEST_X, TEST_Y) > 0.75  # 0.67 for who always says class 0
     unknown = TEST_X.copy()
     unknown[:, 2] = 3
-    check_rows_sum_to_one(model.predict_proba(np.concatenate([TEST_X, unknown, np.full((1, 3), NAN)])))
-    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(unknown), model.predict_proba(unknown))
+    check_rows_sum_to_one(
+        model.predict_proba(np.concatenate([TEST_X, unknown, np.full((1, 3), NAN)]))
+    )
+    assert np.array_equal(
+        pickle.loads(pickle.dumps(model)).predict_proba(unknown), model.predict_proba(unknown)
+    )
 
 
 def encoded(rows: np.ndarray, *, ordinal: bool) -> np.ndarray:
     """What the parent should get, made by hand."""
     filled = np.where(np.isnan(rows[:, 0]), np.nanmedian(X[:, 0]), rows[:, 0])
     if ordinal:
-        return np.column_stack([filled, rows[:, 1], np.where(np.isnan(rows[:, 2]), -2, np.where(rows[:, 2] == 3, -1, rows[:, 2]))])
-    return np.column_stack([filled, rows[:, 1], *(rows[:, 2] == code for code in range(3)), np.isnan(rows[:, 2])])
+        return np.column_stack(
+            [
+                filled,
+                rows[:, 1],
+                np.where(np.isnan(rows[:, 2]), -2, np.where(rows[:, 2] == 3, -1, rows[:, 2])),
+            ]
+        )
+    return np.column_stack(
+        [filled, rows[:, 1], *(rows[:, 2] == code for code in range(3)), np.isnan(rows[:, 2])]
+    )
 
 
 @pytest.mark.parametrize("method", WITH_FLOOR)
@@ -103,18 +133,26 @@ def test_it_is_the_method_on_rows_encoded_by_hand(parent, method):
     rows = np.concatenate([TEST_X, [[0, 0, 3], [NAN, 0, 3]]])
     train, held, test = (encoded(part, **by_hand) for part in (X, HELD_X, rows))
     bare = make_pipeline(clone(parent[-1]).fit(train, Y))  # no step before the last
-    expected = METHODS[method](bare).fit(train, Y, X_calibration=held, y_calibration=HELD_Y).predict_proba(test)
+    expected = (
+        METHODS[method](bare)
+        .fit(train, Y, X_calibration=held, y_calibration=HELD_Y)
+        .predict_proba(test)
+    )
     found = METHODS[method](parent).fit(X, Y, **HELD).predict_proba(rows)
     assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("method", WITH_FLOOR)
-def test_far_out_the_prior_is_what_is_left_whatever_the_category_and_whatever_is_missing(parent, method):
+def test_far_out_the_prior_is_what_is_left_whatever_the_category_and_whatever_is_missing(
+    parent, method
+):
     model, rng = METHODS[method](parent).fit(X, Y, **HELD), np.random.default_rng(3)
     assert model.prior_.tolist() == [2 / 3, 1 / 3]
     for radius in (1e3, 1e6, 1e30):
         angle = rng.uniform(0, 2 * np.pi, 60)
-        far = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), rng.choice([0, 1, 2, 3, NAN], 60)])
+        far = np.column_stack(
+            [radius * np.cos(angle), radius * np.sin(angle), rng.choice([0, 1, 2, 3, NAN], 60)]
+        )
         far[:20, 0] = NAN  # then only the second number is far
         far[:20, 1] = radius
         proba = model.predict_proba(far)
@@ -124,14 +162,18 @@ def test_far_out_the_prior_is_what_is_left_whatever_the_category_and_whatever_is
 
 @pytest.mark.parametrize("variant", ["paper", "reference", "figure1"])
 def test_the_papers_variants_take_such_tables_too(variant):
-    parent = Preprocess().around(PARENTS["forest"], Dataset.from_labels("mixed", X, Y, categories=CATEGORIES))
+    parent = Preprocess().around(
+        PARENTS["forest"], Dataset.from_labels("mixed", X, Y, categories=CATEGORIES)
+    )
     kdf = KernelDensityForest(parent, variant=variant, random_state=0).fit(X, Y)
     check_rows_sum_to_one(kdf.predict_proba(np.concatenate([TEST_X, [[1e30, NAN, 3]]])))
 
 
 def test_a_gate_may_stand_on_a_pipeline_of_its_own():
     linear = make_pipeline(columns(), LogisticRegression())
-    gate = DensityGate(linear, partition=make_pipeline(columns(), PARENTS["forest"]), random_state=0)
+    gate = DensityGate(
+        linear, partition=make_pipeline(columns(), PARENTS["forest"]), random_state=0
+    )
     assert gate.fit(framed(X), Y).score(framed(TEST_X), TEST_Y) > 0.75
 
 
@@ -139,47 +181,70 @@ def columns(sparse: bool = True) -> ColumnTransformer:
     """Chosen by name."""
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     colours = OneHotEncoder(handle_unknown="ignore")
-    return ColumnTransformer([("numbers", numbers, ["size", "weight"]), ("colours", colours, ["colour"])], sparse_threshold=float(sparse))
+    return ColumnTransformer(
+        [("numbers", numbers, ["size", "weight"]), ("colours", colours, ["colour"])],
+        sparse_threshold=float(sparse),
+    )
 
 
-FOREST, NETWORK = make_pipeline(columns(), PARENTS["forest"]), make_pipeline(columns(sparse=False), PARENTS["network"])
+FOREST, NETWORK = (
+    make_pipeline(columns(), PARENTS["forest"]),
+    make_pipeline(columns(sparse=False), PARENTS["network"]),
+)
 ON_FRAMES = [
     KernelDensityForest(FOREST, random_state=0),
     KernelDensityForest(FOREST, variant="paper", random_state=0),
     KernelDensityNetwork(NETWORK, random_state=0),
     DensityGate(FOREST, random_state=0),
     DensityGate(ScoreMap(FOREST, random_state=0), random_state=0),
-    *(ScoreMap(FOREST, method=method, random_state=0) for method in ("isotonic", "sigmoid", "temperature")),
+    *(
+        ScoreMap(FOREST, method=method, random_state=0)
+        for method in ("isotonic", "sigmoid", "temperature")
+    ),
     Uncalibrated(FOREST, random_state=0),
     Refit(FOREST, random_state=0),
 ]
 
 
-@pytest.mark.parametrize("model", ON_FRAMES, ids=lambda m: f"{type(m).__name__}-{getattr(m, 'variant', getattr(m, 'method', ''))}")
+@pytest.mark.parametrize(
+    "model",
+    ON_FRAMES,
+    ids=lambda m: f"{type(m).__name__}-{getattr(m, 'variant', getattr(m, 'method', ''))}",
+)
 def test_frames_stay_frames_on_their_way_to_a_pipeline_that_asks_for_names(model, monkeypatch):
-    model = clone(model).fit(framed(X), pd.Series(Y), X_calibration=framed(HELD_X), y_calibration=HELD_Y)
+    model = clone(model).fit(
+        framed(X), pd.Series(Y), X_calibration=framed(HELD_X), y_calibration=HELD_Y
+    )
     frame, proba = framed(TEST_X), model.predict_proba(framed(TEST_X))
     check_rows_sum_to_one(proba)
     assert model.feature_names_in_.tolist() == ["size", "weight", "colour"]
     monkeypatch.setattr(graph, "_BLOCK", 64)
     assert np.array_equal(model.predict_proba(frame), proba)
     frozen = clone(model).set_params(estimator=FrozenEstimator(model.estimator_))
-    frozen.fit(framed(X), Y, X_calibration=framed(HELD_X), y_calibration=HELD_Y)  # no warning about names
+    frozen.fit(
+        framed(X), Y, X_calibration=framed(HELD_X), y_calibration=HELD_Y
+    )  # no warning about names
     assert np.array_equal(frozen.predict_proba(frame), proba)
     with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
         model.predict_proba(frame[["weight", "size", "colour"]])
     with pytest.raises(ValueError, match="minimum of 1 is required"):
         model.predict_proba(frame[:0])
-    assert clone(model).fit(framed(X), Y).score(frame, TEST_Y) > (0.75 if getattr(model, "variant", "") != "paper" else 0.6)
+    assert clone(model).fit(framed(X), Y).score(frame, TEST_Y) > (
+        0.75 if getattr(model, "variant", "") != "paper" else 0.6
+    )
 
 
 @pytest.mark.parametrize("model", [KernelDensityForest, DensityGate, ScoreMap, Uncalibrated])
 def test_a_bare_parent_that_was_fitted_on_a_frame_gets_frames(model):
     numbers, held = (framed(np.nan_to_num(rows))[["size", "weight"]] for rows in (X, HELD_X))
     forest = FrozenEstimator(clone(PARENTS["forest"]).fit(numbers, Y))
-    found = model(forest).fit(numbers, Y, X_calibration=held, y_calibration=HELD_Y).predict_proba(held)
+    found = (
+        model(forest).fit(numbers, Y, X_calibration=held, y_calibration=HELD_Y).predict_proba(held)
+    )
     on_arrays = FrozenEstimator(clone(PARENTS["forest"]).fit(numbers.to_numpy(), Y))
-    expected = model(on_arrays).fit(numbers.to_numpy(), Y, X_calibration=held.to_numpy(), y_calibration=HELD_Y)
+    expected = model(on_arrays).fit(
+        numbers.to_numpy(), Y, X_calibration=held.to_numpy(), y_calibration=HELD_Y
+    )
     assert np.array_equal(found, expected.predict_proba(held.to_numpy()))
 
 
@@ -187,23 +252,45 @@ def test_a_bare_parent_that_was_fitted_on_a_frame_gets_frames(model):
 def test_so_does_a_bare_network():
     numbers = framed(np.nan_to_num(X))[["size", "weight"]]
     network = FrozenEstimator(clone(PARENTS["network"]).fit(numbers, Y))
-    for model in (KernelDensityNetwork(network), DensityGate(network), ScoreMap(network, method="temperature")):
+    for model in (
+        KernelDensityNetwork(network),
+        DensityGate(network),
+        ScoreMap(network, method="temperature"),
+    ):
         check_rows_sum_to_one(model.fit(numbers, Y).predict_proba(numbers))
 
 
-ONE_LINE = "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(), RandomForestClassifier())"
+ONE_LINE = (
+    "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
+    " RandomForestClassifier())"
+)
 
 
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (KernelDensityForest(PARENTS["forest"]), "Input X contains NaN, and KernelDensityForest measures distances"),
-        (KernelDensityNetwork(PARENTS["network"]), "Input X contains NaN, and KernelDensityNetwork measures distances"),
-        (DensityGate(ScoreMap(PARENTS["forest"])), "Input X contains NaN, and DensityGate measures distances"),
-        (DensityGate(FOREST, partition=PARENTS["forest"]), "Input X contains NaN, and DensityGate measures distances"),
+        (
+            KernelDensityForest(PARENTS["forest"]),
+            "Input X contains NaN, and KernelDensityForest measures distances",
+        ),
+        (
+            KernelDensityNetwork(PARENTS["network"]),
+            "Input X contains NaN, and KernelDensityNetwork measures distances",
+        ),
+        (
+            DensityGate(ScoreMap(PARENTS["forest"])),
+            "Input X contains NaN, and DensityGate measures distances",
+        ),
+        (
+            DensityGate(FOREST, partition=PARENTS["forest"]),
+            "Input X contains NaN, and DensityGate measures distances",
+        ),
         (
             KernelDensityForest(make_pipeline(StandardScaler(), PARENTS["forest"])),
-            "Input X contains NaN behind the pipeline's transformations, where distances are measured",
+            (
+                "Input X contains NaN behind the pipeline's transformations, where distances are"
+                " measured"
+            ),
         ),
     ],
 )
@@ -217,11 +304,16 @@ def test_distances_to_what_is_missing_are_refused_in_one_line(model, reason):
 
 @pytest.mark.parametrize("last", ["forest", "network"])
 def test_also_in_what_is_predicted(last):
-    kind, complete = {"forest": KernelDensityForest, "network": KernelDensityNetwork}[last], np.nan_to_num(X)
+    kind, complete = (
+        {"forest": KernelDensityForest, "network": KernelDensityNetwork}[last],
+        np.nan_to_num(X),
+    )
     bare = kind(PARENTS[last], random_state=0).fit(complete, Y)
     scaled = kind(make_pipeline(StandardScaler(), PARENTS[last]), random_state=0).fit(complete, Y)
     for model in (bare, scaled):
-        with pytest.raises(ValueError, match=r"^Input X contains NaN.*impute in the parent's pipeline"):
+        with pytest.raises(
+            ValueError, match=r"^Input X contains NaN.*impute in the parent's pipeline"
+        ):
             model.predict_proba(X)
 
 

@@ -20,7 +20,9 @@ def data(spirals):
 
 @pytest.fixture(scope="module")
 def gate(data):
-    return DensityGate(RandomForestClassifier(20, random_state=0), alpha=0.05, random_state=0).fit(*data)
+    return DensityGate(RandomForestClassifier(20, random_state=0), alpha=0.05, random_state=0).fit(
+        *data
+    )
 
 
 def test_the_gate_blends_by_its_score(data, gate):
@@ -39,11 +41,15 @@ def test_above_zero_the_prior_has_more_than_half_the_say(gate):
 
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
 def test_every_variant_has_one_for_each_row_that_no_other_row_changes(data, variant):
-    kdf = KernelDensityForest(RandomForestClassifier(8, random_state=0), variant=variant, random_state=0).fit(*data)
+    kdf = KernelDensityForest(
+        RandomForestClassifier(8, random_state=0), variant=variant, random_state=0
+    ).fit(*data)
     X = np.concatenate([data[0][:30], 5 + data[0][:30]])
     score = kdf.ood_score(X)
     assert score.shape == (60,) and not np.isnan(score).any()
-    np.testing.assert_array_equal(score, np.concatenate([kdf.ood_score(X[:7]), kdf.ood_score(X[7:])]))
+    np.testing.assert_array_equal(
+        score, np.concatenate([kdf.ood_score(X[:7]), kdf.ood_score(X[7:])])
+    )
     np.testing.assert_array_equal(score, ood_score(kdf.log_density(X), kdf.log_floor_))
     proba, log_density = kdf.proba_and_log_density(X)
     np.testing.assert_array_equal(proba, kdf.predict_proba(X))
@@ -52,7 +58,9 @@ def test_every_variant_has_one_for_each_row_that_no_other_row_changes(data, vari
 
 def test_few_rows_like_the_training_rows_are_above_zero(spirals):
     X, y = spirals(3000, 0)
-    kdf = KernelDensityForest(RandomForestClassifier(20, random_state=0), alpha=0.1, random_state=0).fit(X[:1000], y[:1000])
+    kdf = KernelDensityForest(
+        RandomForestClassifier(20, random_state=0), alpha=0.1, random_state=0
+    ).fit(X[:1000], y[:1000])
     share = np.mean(kdf.ood_score(X[1000:]) > 0)
     assert 0.04 < share < 0.16  # 0.1, within three standard errors of the floor's 300 rows
 

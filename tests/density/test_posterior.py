@@ -36,7 +36,13 @@ EXPONENTS = np.array([0.1, 1.0, 4.0, 20.0])
 def lent_graph(problem, held_out):
     everyone = problem.train + held_out
     place = problem.partition.place(everyone.X)
-    graph = KernelDensityGraph(problem.partition, place, everyone.one_hot(len(problem.prior)), shrunk, n_train=len(problem.train))
+    graph = KernelDensityGraph(
+        problem.partition,
+        place,
+        everyone.one_hot(len(problem.prior)),
+        shrunk,
+        n_train=len(problem.train),
+    )
     return graph, place[len(problem.train) :]
 
 
@@ -60,7 +66,9 @@ def test_the_grids_cover_what_they_say():
 
 def test_the_objective_is_the_clipped_log_loss(problem):
     proba = np.random.default_rng(0).dirichlet(np.ones(len(problem.prior)), len(problem.weighted))
-    expected = log_loss(problem.weighted.y, proba, normalize=False, sample_weight=problem.weighted.weight)
+    expected = log_loss(
+        problem.weighted.y, proba, normalize=False, sample_weight=problem.weighted.weight
+    )
     assert nll(proba, problem.weighted) == pytest.approx(expected, rel=1e-12)
     certain = np.eye(len(problem.prior))[(problem.held_out.y + 1) % len(problem.prior)]
     assert nll(certain, problem.held_out) == pytest.approx(-len(certain) * math.log(1e-6))
@@ -74,12 +82,27 @@ def ones(problem) -> np.ndarray:
 @pytest.mark.parametrize("rows", ["held_out", "weighted"])
 def test_each_held_out_row_is_judged_without_its_own_mass(problem, rows, monkeypatch):
     held_out, seen = getattr(problem, rows), []
-    monkeypatch.setattr(search, "_scores", lambda masses, *rest: seen.append(masses) or np.zeros((len(EXPONENTS), 1, 1)))
+    monkeypatch.setattr(
+        search,
+        "_scores",
+        lambda masses, *rest: seen.append(masses) or np.zeros((len(EXPONENTS), 1, 1)),
+    )
     graph, place = lent_graph(problem, held_out)
     own = graph.own_similarity(slice(len(problem.train), None))
-    search_query(graph, place, held_out, problem.prior, own=own, exponents=EXPONENTS, pseudo_count=1.0, vote_share=0.0)
+    search_query(
+        graph,
+        place,
+        held_out,
+        problem.prior,
+        own=own,
+        exponents=EXPONENTS,
+        pseudo_count=1.0,
+        vote_share=0.0,
+    )
     for j, exponent in enumerate(EXPONENTS):
-        np.testing.assert_allclose(seen[0][:, :, j], leave_one_out(problem, held_out, exponent), atol=1e-12)  # masses up to 200
+        np.testing.assert_allclose(
+            seen[0][:, :, j], leave_one_out(problem, held_out, exponent), atol=1e-12
+        )  # masses up to 200
 
 
 def naive_best_power(vote, rows) -> float:
@@ -100,15 +123,29 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
     vote = problem.forest.predict_proba(held_out.X)
     best, lowest = None, math.inf
     masses_at = {exponent: leave_one_out(problem, held_out, exponent) for exponent in EXPONENTS}
-    for power, exponent, a, v in itertools.product((1.0, naive_best_power(vote, held_out)), EXPONENTS, PSEUDO_COUNTS, VOTE_SHARES):
+    for power, exponent, a, v in itertools.product(
+        (1.0, naive_best_power(vote, held_out)), EXPONENTS, PSEUDO_COUNTS, VOTE_SHARES
+    ):
         masses = masses_at[exponent]
         smoothed = (masses + a * problem.prior) / (masses.sum(axis=1) + a)[:, None]
         proba = v * softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1) + (1 - v) * smoothed
         own = np.maximum(proba[np.arange(len(held_out)), held_out.y], 1e-6)
-        score = -np.log(own) @ held_out.weight if criterion == "nll" else len(held_out) * ece(held_out.y, proba)
+        score = (
+            -np.log(own) @ held_out.weight
+            if criterion == "nll"
+            else len(held_out) * ece(held_out.y, proba)
+        )
         if score < lowest - 1e-9:
             best, lowest = (exponent, a, v, power), score
-    found, log_density = search_query(graph, place, held_out, problem.prior, own=ones(problem), exponents=EXPONENTS, criterion=criterion)
+    found, log_density = search_query(
+        graph,
+        place,
+        held_out,
+        problem.prior,
+        own=ones(problem),
+        exponents=EXPONENTS,
+        criterion=criterion,
+    )
     assert (found.exponent, found.pseudo_count, found.vote_share, found.vote_power) == best
     assert np.array_equal(log_density, graph.log_density(held_out.X))
 
@@ -116,9 +153,13 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
 @pytest.mark.parametrize("chunk", [1, 13])
 def test_the_chunk_of_rows_that_is_kept_at_once_changes_nothing(problem, monkeypatch, chunk):
     graph, place = lent_graph(problem, problem.held_out)
-    expected = search_query(graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS)
+    expected = search_query(
+        graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS
+    )
     monkeypatch.setattr(search, "_CHUNK", chunk)
-    found = search_query(graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS)
+    found = search_query(
+        graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS
+    )
     for name in ("exponent", "pseudo_count", "vote_share", "vote_power"):
         assert getattr(found[0], name) == getattr(expected[0], name)
     assert np.array_equal(found[1], expected[1])
@@ -137,7 +178,12 @@ def test_given_values_are_not_searched(problem):
         vote_share=0.3,
         vote_power=1.7,
     )
-    assert (found.exponent, found.pseudo_count, found.vote_share, found.vote_power) == (2.5, 0.7, 0.3, 1.7)
+    assert (found.exponent, found.pseudo_count, found.vote_share, found.vote_power) == (
+        2.5,
+        0.7,
+        0.3,
+        1.7,
+    )
 
 
 def test_the_power_of_an_overconfident_vote_is_below_one_and_of_a_timid_one_above():
@@ -146,13 +192,21 @@ def test_the_power_of_an_overconfident_vote_is_below_one_and_of_a_timid_one_abov
     truth = softmax(logits, axis=1)
     y = (truth.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)
     rows = Rows(logits, y, np.ones(len(y)))
-    for inverse in (0.5, 2.0):  # the grid's neighbours are 12 % apart; 4,000 rows find the temperature to a few percent
-        assert best_power(softmax(logits / inverse, axis=1), rows) == pytest.approx(inverse, rel=0.13)
+    for inverse in (
+        0.5,
+        2.0,
+    ):  # the grid's neighbours are 12 % apart; 4,000 rows find the temperature to a few percent
+        assert best_power(softmax(logits / inverse, axis=1), rows) == pytest.approx(
+            inverse, rel=0.13
+        )
 
 
 def test_the_search_at_the_nearest_polytope_goes_through_its_stages(problem):
     graph = KernelDensityGraph(
-        problem.partition, problem.partition.place(problem.train.X), problem.train.one_hot(len(problem.prior)), as_printed
+        problem.partition,
+        problem.partition.place(problem.train.X),
+        problem.train.one_hot(len(problem.prior)),
+        as_printed,
     )
     tried = []
 
@@ -162,20 +216,35 @@ def test_the_search_at_the_nearest_polytope_goes_through_its_stages(problem):
 
     stages = [lambda _: np.array([1.0, 2.0, 3.0]), lambda k: k + np.array([0.0, 0.25])]
     found, log_density = search_nearest(
-        graph, problem.partition.place(problem.held_out.X), problem.held_out, problem.prior, stages, objective
+        graph,
+        problem.partition.place(problem.held_out.X),
+        problem.held_out,
+        problem.prior,
+        stages,
+        objective,
     )
     assert len(tried) == 5
-    assert found.exponent == 2.25  # 2 was the first of the best, and of the second stage, which starts there, 2.25 was better
+    assert (
+        found.exponent == 2.25
+    )  # 2 was the first of the best, and of the second stage, which starts there, 2.25 was better
     assert log_density.shape == (len(problem.held_out),)
 
 
 def test_of_equally_good_exponents_the_first_stays(problem):
     graph = KernelDensityGraph(
-        problem.partition, problem.partition.place(problem.train.X), problem.train.one_hot(len(problem.prior)), as_printed
+        problem.partition,
+        problem.partition.place(problem.train.X),
+        problem.train.one_hot(len(problem.prior)),
+        as_printed,
     )
     place = problem.partition.place(problem.held_out.X)
     found, _ = search_nearest(
-        graph, place, problem.held_out, problem.prior, [lambda _: np.array([1.0, 2.0]), lambda k: np.array([k + 1])], lambda *_: 1.0
+        graph,
+        place,
+        problem.held_out,
+        problem.prior,
+        [lambda _: np.array([1.0, 2.0]), lambda k: np.array([k + 1])],
+        lambda *_: 1.0,
     )
     assert found.exponent == 1.0
 
@@ -190,15 +259,25 @@ def test_the_posterior_of_the_nearest_polytope_is_bayes_rule():
     prior = np.array([0.25, 0.75])
     found = NearestPosterior.from_masses(1.0, masses, prior)
     joint = masses / 6 * prior
-    visit = SimpleNamespace(polytope=np.array([0, 1, 2, 0]), log_density=np.array([0.0, -3.0, 1.0, -1e6]))
+    visit = SimpleNamespace(
+        polytope=np.array([0, 1, 2, 0]), log_density=np.array([0.0, -3.0, 1.0, -1e6])
+    )
     posterior, log_density = found(visit, None)
-    np.testing.assert_allclose(posterior, (joint / joint.sum(axis=1, keepdims=True))[visit.polytope], atol=1e-15)
-    np.testing.assert_allclose(log_density, visit.log_density + np.log(joint.sum(axis=1))[visit.polytope], rtol=1e-14)
+    np.testing.assert_allclose(
+        posterior, (joint / joint.sum(axis=1, keepdims=True))[visit.polytope], atol=1e-15
+    )
+    np.testing.assert_allclose(
+        log_density, visit.log_density + np.log(joint.sum(axis=1))[visit.polytope], rtol=1e-14
+    )
 
 
 def test_a_class_without_mass_has_no_share_and_no_nan():
-    found = NearestPosterior.from_masses(1.0, np.array([[4.0, 0.0], [2.0, 0.0]]), np.array([1.0, 0.0]))
-    posterior, _ = found(SimpleNamespace(polytope=np.array([0, -1]), log_density=np.array([0.0, -np.inf])), None)
+    found = NearestPosterior.from_masses(
+        1.0, np.array([[4.0, 0.0], [2.0, 0.0]]), np.array([1.0, 0.0])
+    )
+    posterior, _ = found(
+        SimpleNamespace(polytope=np.array([0, -1]), log_density=np.array([0.0, -np.inf])), None
+    )
     assert posterior.tolist() == [[1, 0], [1, 0]]
 
 

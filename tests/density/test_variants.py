@@ -1,4 +1,6 @@
-"""Every variant against a dense implementation written from the equations of the paper, n × n similarities and all."""
+"""Every variant against a dense implementation written from the equations of the paper, n × n
+similarities and all.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,15 @@ from kdgraph.density import KernelDensityGraph, variants
 from kdgraph.density.gaussians import per_sample
 from kdgraph.density.posterior import K_GRID, PSEUDO_COUNTS, VOTE_SHARES
 
-ROUNDING = (
-    1e-9  # log densities down to -1e7 (variances of 1e-6) are differences of rounded numbers; probabilities follow their exponentials
-)
+# log densities down to -1e7 (variances of 1e-6) are differences of rounded numbers; probabilities
+# follow their exponentials
+ROUNDING = 1e-9
 
 
 class Dense:
-    """Eq. 4 to 15 and 17 with arrays of all polytopes × all rows, polytopes in order of first appearance."""
+    """Eq. 4 to 15 and 17 with arrays of all polytopes × all rows, polytopes in order of first
+    appearance.
+    """
 
     def __init__(self, problem, distance="geodesic"):
         self.problem, self.distance = problem, distance
@@ -34,8 +38,15 @@ class Dense:
         self.of_row = np.argsort(order)[inverse.ravel()]
         self.polytopes = self.codes[first[order]]
         self.size = np.bincount(self.of_row)
-        self.means = np.array([self.X[self.of_row == r].mean(axis=0) for r in range(len(self.size))])
-        self.squares = np.array([((self.X[self.of_row == r] - self.means[r]) ** 2).sum(axis=0) for r in range(len(self.size))])
+        self.means = np.array(
+            [self.X[self.of_row == r].mean(axis=0) for r in range(len(self.size))]
+        )
+        self.squares = np.array(
+            [
+                ((self.X[self.of_row == r] - self.means[r]) ** 2).sum(axis=0)
+                for r in range(len(self.size))
+            ]
+        )
         self.kernel = self.similarity(self.polytopes, self.codes)
         self.one_hot = np.eye(len(problem.prior))[self.y]
 
@@ -45,7 +56,9 @@ class Dense:
         return (a[:, None, :] == b[None, :, :]).mean(axis=2)
 
     def nearest(self, X):
-        """Eq. 4 with the distance of Eq. 17, or Euclidean, as it is or with every feature in units of the spacing."""
+        """Eq. 4 with the distance of Eq. 17, or Euclidean, as it is or with every feature in units
+        of the spacing.
+        """
         if self.distance == "euclidean":
             return cdist(X, self.means).argmin(axis=1)
         if self.distance == "scaled":
@@ -83,11 +96,15 @@ class Dense:
 
 
 def nine_bins(y, proba):
-    """The calibration error that the published implementation minimised: edges linspace(0, 1, 10), right-closed."""
+    """The calibration error that the published implementation minimised: edges linspace(0, 1, 10),
+    right-closed.
+    """
     confidence, correct = proba.max(axis=1), proba.argmax(axis=1) == y
     edges = np.linspace(0, 1, 10)
     inside = [(confidence > low) & (confidence <= high) for low, high in pairwise(edges)]
-    return sum(m.sum() * abs(correct[m].mean() - confidence[m].mean()) for m in inside if m.any()) / len(y)
+    return sum(
+        m.sum() * abs(correct[m].mean() - confidence[m].mean()) for m in inside if m.any()
+    ) / len(y)
 
 
 def clipped_nll(y, proba):
@@ -96,12 +113,19 @@ def clipped_nll(y, proba):
 
 def fitted(problem, **options):
     kdf = KernelDensityForest(FrozenEstimator(problem.forest), **options)
-    return kdf.fit(problem.train.X, problem.train.y, X_calibration=problem.held_out.X, y_calibration=problem.held_out.y)
+    return kdf.fit(
+        problem.train.X,
+        problem.train.y,
+        X_calibration=problem.held_out.X,
+        y_calibration=problem.held_out.y,
+    )
 
 
 def queries(problem):
     """In the data, on it, around it and far from it."""
-    return np.vstack([problem.test.X, problem.train.X[:20], 1.2 * problem.test.X[:20], 10 * problem.test.X[:20]])
+    return np.vstack(
+        [problem.test.X, problem.train.X[:20], 1.2 * problem.test.X[:20], 10 * problem.test.X[:20]]
+    )
 
 
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
@@ -110,7 +134,9 @@ def test_paper(problem, distance, floor):
     dense = Dense(problem, distance)
     variances = (dense.squares + 1e-6) / dense.size[:, None]
     exponents = K_GRID * math.log(dense.n)
-    scores = [clipped_nll(problem.held_out.y, dense.posterior(problem.held_out.X, e)) for e in exponents]
+    scores = [
+        clipped_nll(problem.held_out.y, dense.posterior(problem.held_out.X, e)) for e in exponents
+    ]
     kdf = fitted(problem, variant="paper", distance=distance, floor=floor)
     assert kdf.posterior_.exponent == exponents[np.argmin(scores)]
     log_b = -1e-7 - math.log(math.log(dense.n)) if floor is None else floor
@@ -118,14 +144,20 @@ def test_paper(problem, distance, floor):
     X = queries(problem)
     expected = dense.predict_proba(X, kdf.posterior_.exponent, variances, log_b)
     np.testing.assert_allclose(kdf.predict_proba(X), expected, atol=ROUNDING)
-    assert np.abs(expected - problem.prior).max() > 0.05  # the floor has not swallowed everything that is compared
+    assert (
+        np.abs(expected - problem.prior).max() > 0.05
+    )  # the floor has not swallowed everything that is compared
 
 
 def test_paper_with_k_given_and_the_other_criterion(problem):
     dense = Dense(problem)
     kdf = fitted(problem, variant="paper", k=0.3, floor=-1e9)
     assert kdf.posterior_.exponent == 0.3 * math.log(dense.n)
-    np.testing.assert_allclose(kdf.predict_proba(problem.test.X), dense.posterior(problem.test.X, 0.3 * math.log(dense.n)), atol=ROUNDING)
+    np.testing.assert_allclose(
+        kdf.predict_proba(problem.test.X),
+        dense.posterior(problem.test.X, 0.3 * math.log(dense.n)),
+        atol=ROUNDING,
+    )
     by_ece = fitted(problem, variant="paper", criterion="ece").posterior_.exponent
     candidates = K_GRID * math.log(dense.n)
     edges = np.arange(16) / 15
@@ -153,7 +185,9 @@ def test_reference(problem, distance):
     assert kdf.posterior_.exponent == pytest.approx(best, abs=1e-12)
     assert kdf.log_floor_ == -1e100
     X = queries(problem)
-    np.testing.assert_allclose(kdf.predict_proba(X), dense.predict_proba(X, best, variances, -1e100), atol=ROUNDING)
+    np.testing.assert_allclose(
+        kdf.predict_proba(X), dense.predict_proba(X, best, variances, -1e100), atol=ROUNDING
+    )
 
 
 @pytest.mark.parametrize("distance", ["geodesic", "euclidean"])
@@ -168,7 +202,9 @@ def test_figure1(problem, distance):
     assert kdf.posterior_.exponent == 1
     np.testing.assert_allclose(kdf.graph_.gaussians.variances, variances, rtol=1e-9)
     X = queries(problem)
-    np.testing.assert_allclose(kdf.predict_proba(X), dense.predict_proba(X, 1, variances, log_b), atol=ROUNDING)
+    np.testing.assert_allclose(
+        kdf.predict_proba(X), dense.predict_proba(X, 1, variances, log_b), atol=ROUNDING
+    )
 
 
 @pytest.mark.parametrize(("n", "exponent"), [(999, 1), (1000, 2)])
@@ -179,21 +215,32 @@ def test_the_exponent_of_figure1_grows_by_one_at_a_thousand_rows(spirals, n, exp
 
 
 def test_weighted_variances_survive_an_offset(problem):
-    """Sums of w·x² cancel; about the mean of all rows they keep the digits that an offset of 1e6 leaves in the rows themselves."""
+    """Sums of w·x² cancel; about the mean of all rows they keep the digits that an offset of 1e6
+    leaves in the rows themselves.
+    """
     train = problem.partition.place(problem.train.X)
-    graph = KernelDensityGraph(problem.partition, train, problem.train.one_hot(len(problem.prior)), per_sample)
+    graph = KernelDensityGraph(
+        problem.partition, train, problem.train.one_hot(len(problem.prior)), per_sample
+    )
     expected = variants.weighted_gaussians(graph, train.points, 1.0).variances
     moved = KernelDensityGraph(
-        problem.partition, type(train)(train.points + 1e6, train.codes), problem.train.one_hot(len(problem.prior)), per_sample
+        problem.partition,
+        type(train)(train.points + 1e6, train.codes),
+        problem.train.one_hot(len(problem.prior)),
+        per_sample,
     )
-    np.testing.assert_allclose(variants.weighted_gaussians(moved, train.points + 1e6, 1.0).variances, expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        variants.weighted_gaussians(moved, train.points + 1e6, 1.0).variances, expected, rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("lend", [True, False])
 def test_kdgraph(problem, lend):
     dense, held_out = Dense(problem, "scaled"), problem.held_out
     lenders = np.vstack([problem.train.X, held_out.X]) if lend else problem.train.X
-    labels = np.eye(len(problem.prior))[np.concatenate([problem.train.y, held_out.y]) if lend else problem.train.y]
+    labels = np.eye(len(problem.prior))[
+        np.concatenate([problem.train.y, held_out.y]) if lend else problem.train.y
+    ]
     lender_codes = problem.forest.apply(lenders)
 
     def smoothed(X, exponent, a, without_self=False):
@@ -217,27 +264,38 @@ def test_kdgraph(problem, lend):
 
     variances = (dense.squares + dense.spacing()) / (dense.size[:, None] + 1)
     held_out_density = np.sort(dense.log_gaussian(held_out.X, variances)[0])
-    floor = held_out_density[0] - 0.5 * (np.median(held_out_density) - held_out_density[0])  # fewer than 199 rows at alpha = .005
+    floor = held_out_density[0] - 0.5 * (
+        np.median(held_out_density) - held_out_density[0]
+    )  # fewer than 199 rows at alpha = .005
     assert kdf.log_floor_ == pytest.approx(floor, rel=1e-12)
 
     X = queries(problem)
     exponent, a, v = best
     inside = v * problem.forest.predict_proba(X) + (1 - v) * smoothed(X, exponent, a)
-    weight = np.maximum(1 / (1 + np.exp(np.minimum(floor - dense.log_gaussian(X, variances)[0], 700))), 1e-9)[:, None]
-    np.testing.assert_allclose(kdf.predict_proba(X), weight * inside + (1 - weight) * problem.prior, atol=ROUNDING)
+    weight = np.maximum(
+        1 / (1 + np.exp(np.minimum(floor - dense.log_gaussian(X, variances)[0], 700))), 1e-9
+    )[:, None]
+    np.testing.assert_allclose(
+        kdf.predict_proba(X), weight * inside + (1 - weight) * problem.prior, atol=ROUNDING
+    )
 
 
 @pytest.mark.parametrize("variant", ["kdgraph", "paper", "reference", "figure1"])
 def test_the_automatic_floor_serves_every_variant(problem, variant):
     kdf = fitted(problem, variant=variant, floor="auto", alpha=0.2)
-    log_density = kdf.posterior_(kdf.graph_.visit(problem.partition.place(problem.held_out.X), kdf.posterior_.exponents), kdf.graph_)[1]
+    log_density = kdf.posterior_(
+        kdf.graph_.visit(problem.partition.place(problem.held_out.X), kdf.posterior_.exponents),
+        kdf.graph_,
+    )[1]
     rank = math.floor((len(problem.held_out) + 1) * 0.2)
     assert kdf.log_floor_ == np.sort(log_density)[rank - 1]
     assert np.abs(kdf.predict_proba(problem.test.X + 100) - problem.prior).max() <= 1e-9
 
 
 def test_the_printed_floor_drowns_the_data_too(problem):
-    """Why ``floor="paper"`` is no default: Gaussian densities of 1e-6 wide polytopes vanish between the rows that made them."""
+    """Why ``floor="paper"`` is no default: Gaussian densities of 1e-6 wide polytopes vanish between
+    the rows that made them.
+    """
     proba = fitted(problem, variant="paper").predict_proba(problem.test.X)
     assert (np.abs(proba - problem.prior).max(axis=1) < 1e-6).mean() > 0.5
     assert fitted(problem, floor="paper").log_floor_ == fitted(problem, variant="paper").log_floor_

@@ -1,4 +1,6 @@
-"""Detectors of single rows to test their base with, and rows that are in and out of distribution."""
+"""Detectors of single rows to test their base with, and rows that are in and out of
+distribution.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class LeastConfident(PostHocDetector):
 
 
 class FarFromMean(LeastConfident):
-    """By the distance to the mean of the training rows; its parent has no say, and there need be none."""
+    """By the distance to the mean of the training rows; its parent has no say, and there need be
+    none.
+    """
 
     parent_says: ClassVar = None
 

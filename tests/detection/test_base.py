@@ -1,4 +1,6 @@
-"""What every detector is: signs, threshold, parents, labels, and a score of a row that no other row changes."""
+"""What every detector is: signs, threshold, parents, labels, and a score of a row that no other row
+changes.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def forest() -> RandomForestClassifier:
 @with_checks(
     [LeastConfident(forest(), random_state=0), FarFromMean(random_state=0)],
     expected_failed_checks=lambda estimator: (
-        dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), "they fit without labels, and this parent needs them")
+        dict.fromkeys(
+            ("check_outliers_train", "check_outliers_fit_predict"),
+            "they fit without labels, and this parent needs them",
+        )
         if type(estimator) is LeastConfident
         else {}
     ),
@@ -48,7 +53,9 @@ def test_signs(fitted, blobs):
     normal, out = fitted.score_samples(X), fitted.score_samples(far)
     assert out.max() < normal.min()
     rows = np.concatenate([X, far])
-    np.testing.assert_array_equal(fitted.decision_function(rows), fitted.score_samples(rows) - fitted.offset_)
+    np.testing.assert_array_equal(
+        fitted.decision_function(rows), fitted.score_samples(rows) - fitted.offset_
+    )
     np.testing.assert_array_equal(fitted.ood_score(rows), -fitted.decision_function(rows))
     np.testing.assert_array_equal(fitted.predict(rows), np.where(fitted.ood_score(rows) > 0, -1, 1))
     assert set(fitted.predict(far)) == {-1} and fitted.predict(X).mean() > 0.5
@@ -63,12 +70,16 @@ def test_a_score_exactly_at_the_threshold_is_in(fitted):
 def test_no_row_changes_the_score_of_another(fitted, blobs):
     X = np.concatenate([blobs[0][:20], blobs[2][:20]])
     together = fitted.ood_score(X)
-    assert_rows_agree(together, np.concatenate([fitted.ood_score(X[i : i + 1]) for i in range(len(X))]))
+    assert_rows_agree(
+        together, np.concatenate([fitted.ood_score(X[i : i + 1]) for i in range(len(X))])
+    )
 
 
 @pytest.mark.parametrize("target_fpr", [0.02, 0.1, 0.4])
 def test_the_threshold_gives_up_the_share_that_was_asked_for(target_fpr):
-    """Of fresh rows, over 40 fits with 99 held-out rows: 40 shares, each with a deviation of √(α(1 - α)/99) by its threshold alone."""
+    """Of fresh rows, over 40 fits with 99 held-out rows: 40 shares, each with a deviation of √(α(1
+    - α)/99) by its threshold alone.
+    """
     rng = np.random.default_rng(0)
     shares = []
     for seed in range(40):
@@ -90,13 +101,19 @@ def test_a_frozen_parent_is_used_as_it_is_and_needs_no_labels(blobs):
     X, y, far = blobs
     parent = forest().fit(X[:300], y[:300])
     detector = LeastConfident(FrozenEstimator(parent)).fit(X[:300], X_calibration=X[300:])
-    np.testing.assert_array_equal(detector.score_samples(far), parent.predict_proba(far).max(axis=1))
-    bare = LeastConfident(parent, random_state=0).fit(X[:300], y[:300], X_calibration=X[300:], y_calibration=y[300:])
+    np.testing.assert_array_equal(
+        detector.score_samples(far), parent.predict_proba(far).max(axis=1)
+    )
+    bare = LeastConfident(parent, random_state=0).fit(
+        X[:300], y[:300], X_calibration=X[300:], y_calibration=y[300:]
+    )
     assert bare.estimator_ is not parent and bare.offset_ == detector.offset_
     assert not hasattr(clone(bare), "estimator_")
 
 
-@pytest.mark.parametrize("names", [[0, 1, 2], [-1.0, 0.0, 7.0], ["u", "v", "w"], [True, False, True]], ids=str)
+@pytest.mark.parametrize(
+    "names", [[0, 1, 2], [-1.0, 0.0, 7.0], ["u", "v", "w"], [True, False, True]], ids=str
+)
 def test_labels_are_of_any_type(blobs, names):
     X, y, far = blobs
     detector = LeastConfident(forest(), random_state=0).fit(X, np.array(names)[y])
@@ -115,14 +132,20 @@ def test_held_out_rows_are_held_out_of_the_parent(blobs):
     Watched(forest(), calibration_size=0.25, random_state=0).fit(X, y)
     kept, labels, held = seen[0]
     assert (len(kept), len(labels), len(held)) == (450, 450, 150)
-    assert {row.tobytes() for row in kept} | {row.tobytes() for row in held} == {row.tobytes() for row in X}
+    assert {row.tobytes() for row in kept} | {row.tobytes() for row in held} == {
+        row.tobytes() for row in X
+    }
     by_row = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
     assert labels.tolist() == [by_row[row.tobytes()] for row in kept]
 
 
 def test_a_parent_that_wants_rows_of_its_own_gets_none_of_the_thresholds(blobs):
     X, y, _ = blobs
-    parent = LeastConfident(KernelDensityForest(forest()), random_state=0).fit(X, y, X_calibration=X[:50]).estimator_
+    parent = (
+        LeastConfident(KernelDensityForest(forest()), random_state=0)
+        .fit(X, y, X_calibration=X[:50])
+        .estimator_
+    )
     assert len(parent.graph_.polytopes.of_row) == 420  # it held out 30 % of the 600 rows itself
 
 
@@ -131,7 +154,9 @@ def test_missing_values_and_frames_come_as_far_as_the_parent_takes_them(blobs):
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
     frame = pd.DataFrame(X, columns=list("abcd"))
     parent = make_pipeline(SimpleImputer(), forest())
-    scores = [LeastConfident(parent, random_state=0).fit(rows, y).ood_score(rows) for rows in (X, frame)]
+    scores = [
+        LeastConfident(parent, random_state=0).fit(rows, y).ood_score(rows) for rows in (X, frame)
+    ]
     np.testing.assert_array_equal(*scores)
     with pytest.raises(ValueError, match="Input X contains infinity"):
         LeastConfident(parent, random_state=0).fit(np.where(np.isnan(X), np.inf, X), y)
@@ -141,7 +166,10 @@ def test_what_cannot_be_fitted(blobs):
     X, y, _ = blobs
     with pytest.raises(ValueError, match="LeastConfident needs an estimator, got None"):
         LeastConfident().fit(X, y)
-    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None; or freeze a fitted estimator"):
+    with pytest.raises(
+        ValueError,
+        match="requires y to be passed, but the target y is None; or freeze a fitted estimator",
+    ):
         LeastConfident(forest()).fit(X)
     with pytest.raises(ValueError, match="y_calibration needs X_calibration"):
         LeastConfident(forest()).fit(X, y, y_calibration=y)
@@ -149,7 +177,9 @@ def test_what_cannot_be_fitted(blobs):
         LeastConfident(forest(), target_fpr="all").fit(X, y)
     with pytest.raises(ValueError, match="4 features"):
         LeastConfident(forest()).fit(X, y, X_calibration=X[:, :2])
-    with pytest.raises(TypeError, match="LeastConfident needs an estimator with predict_proba, got LinearSVC"):
+    with pytest.raises(
+        TypeError, match="LeastConfident needs an estimator with predict_proba, got LinearSVC"
+    ):
         LeastConfident(LinearSVC()).fit(X, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         LeastConfident(forest()).fit(X, y, X_calibration=X, y_calibration=y[:3])
@@ -158,16 +188,22 @@ def test_what_cannot_be_fitted(blobs):
         def _score(self, X):
             return np.full(len(X), -np.inf)
 
-    with pytest.raises(ValueError, match="Nowhere has no threshold: the score of too many held-out rows is -inf"):
+    with pytest.raises(
+        ValueError, match="Nowhere has no threshold: the score of too many held-out rows is -inf"
+    ):
         Nowhere().fit(X)
 
 
 def test_rows_at_the_threshold_are_in_however_they_are_rounded():
-    """Scores k/10 of many rows each, so that the threshold is the score of some of them, off by last bits that depend on the place."""
+    """Scores k/10 of many rows each, so that the threshold is the score of some of them, off by
+    last bits that depend on the place.
+    """
     rng = np.random.default_rng(0)
     first = rng.integers(5, 11, 300) / 10
     X, y = np.column_stack([first, 1 - first]), np.arange(300) % 2
-    detector = MaxProbability(FrozenEstimator(RoundedDifferently().fit(X, y)), target_fpr=0.3).fit(X, y, X_calibration=X)
+    detector = MaxProbability(FrozenEstimator(RoundedDifferently().fit(X, y)), target_fpr=0.3).fit(
+        X, y, X_calibration=X
+    )
     at = np.round(detector.offset_, 9)
     rows = np.tile([at, 1 - at], (50, 1))
     assert at in first and set(detector.predict(rows)) == {1} == set(detector.predict(rows[:1]))

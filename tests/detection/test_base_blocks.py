@@ -1,4 +1,6 @@
-"""Blocks of one size: the same rows give the same bits, and other rows beside them change no more than rounding."""
+"""Blocks of one size: the same rows give the same bits, and other rows beside them change no more
+than rounding.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def test_all_rows_are_there_once_and_in_order(n):
     seen = []
     np.testing.assert_array_equal(in_full_blocks(X, lambda block: seen.append(block) or block), X)
     assert {len(block) for block in seen} == {ROWS}
-    np.testing.assert_array_equal(in_full_blocks(pd.DataFrame(X), lambda block: block[0].to_numpy()), X[:, 0])
+    np.testing.assert_array_equal(
+        in_full_blocks(pd.DataFrame(X), lambda block: block[0].to_numpy()), X[:, 0]
+    )
 
 
 @pytest.mark.parametrize("m", [3, 64, 301])
@@ -31,7 +35,9 @@ def test_a_matrix_product_does_not_depend_on_the_rows_beside(m):
 
     together = product(X)
     assert_independent(product, X, RNG)
-    np.testing.assert_allclose(together, X @ W, rtol=0, atol=1e-11)  # sums of 301 terms, in another order
+    np.testing.assert_allclose(
+        together, X @ W, rtol=0, atol=1e-11
+    )  # sums of 301 terms, in another order
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,4 +1,6 @@
-"""What every detector that is exported keeps to, found by itself: scikit-learn's contract, one row by itself, which way is out, files."""
+"""What every detector that is exported keeps to, found by itself: scikit-learn's contract, one row
+by itself, which way is out, files.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,16 @@ from kdgraph.persistence import read, to_bytes
 from tests.companions import assert_rows_agree
 from tests.sklearn_checks import with_checks
 
-EXPORTED = [found for name in kdgraph.detection.__all__ if isinstance(found := getattr(kdgraph.detection, name), type)]
+EXPORTED = [
+    found
+    for name in kdgraph.detection.__all__
+    if isinstance(found := getattr(kdgraph.detection, name), type)
+]
 DETECTORS = [
     cls
     for cls in EXPORTED
-    if issubclass(cls, PostHocDetector) and not any(other is not cls and issubclass(other, cls) for other in EXPORTED)
+    if issubclass(cls, PostHocDetector)
+    and not any(other is not cls and issubclass(other, cls) for other in EXPORTED)
 ]
 """Those that nothing else stands on."""
 OF_ROWS = [cls for cls in DETECTORS if not issubclass(cls, SetDetector)]
@@ -51,33 +58,57 @@ def made(cls: type[PostHocDetector], **parameters) -> PostHocDetector:
 
 def of_class(cls: type[PostHocDetector], parameters: dict) -> dict:
     """Those of the parameters that it has."""
-    return {name: value for name, value in parameters.items() if name in cls(None).get_params(deep=False)}
+    return {
+        name: value
+        for name, value in parameters.items()
+        if name in cls(None).get_params(deep=False)
+    }
 
 
 def unsupervised(cls: type[PostHocDetector]) -> PostHocDetector:
-    """Without a need of labels where it can do without; the network of these checks need not learn anything."""
+    """Without a need of labels where it can do without; the network of these checks need not learn
+    anything.
+    """
     parent = parent_of(cls)
     parent = parent.set_params(max_epochs=1) if cls.parent_is == "network" else parent
-    return cls(parent, target_fpr=0.3, random_state=0, **of_class(cls, {"labels": "none", "detector": LocalOutlierFactor(3)}))
+    return cls(
+        parent,
+        target_fpr=0.3,
+        random_state=0,
+        **of_class(cls, {"labels": "none", "detector": LocalOutlierFactor(3)}),
+    )
 
 
-NO_LABELS = dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), "they fit without labels, and its parent needs them")
-ONE_ROW = {"check_methods_subset_invariance": "the score of a row belongs to it and the rows of its set"}
+NO_LABELS = dict.fromkeys(
+    ("check_outliers_train", "check_outliers_fit_predict"),
+    "they fit without labels, and its parent needs them",
+)
+ONE_ROW = {
+    "check_methods_subset_invariance": "the score of a row belongs to it and the rows of its set"
+}
 
 
 def expected_failures(detector: PostHocDetector) -> dict[str, str]:
     """scikit-learn's own outlier detectors know no labels and no sets."""
-    return (NO_LABELS if detector._needs_labels() else {}) | (ONE_ROW if isinstance(detector, SetDetector) else {})
+    return (NO_LABELS if detector._needs_labels() else {}) | (
+        ONE_ROW if isinstance(detector, SetDetector) else {}
+    )
 
 
 @FEW
-@with_checks([unsupervised(cls) for cls in DETECTORS if cls.parent_is != "network"], expected_failed_checks=expected_failures)
+@with_checks(
+    [unsupervised(cls) for cls in DETECTORS if cls.parent_is != "network"],
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@with_checks([unsupervised(cls) for cls in DETECTORS if cls.parent_is == "network"], expected_failed_checks=expected_failures)
+@with_checks(
+    [unsupervised(cls) for cls in DETECTORS if cls.parent_is == "network"],
+    expected_failed_checks=expected_failures,
+)
 def test_scikit_learns_checks_behind_a_network(estimator, check):
     check(estimator)
 
@@ -101,7 +132,9 @@ def fitted(rows):
 def test_no_row_changes_the_score_of_another(fitted, rows, cls):
     X = np.concatenate([rows[2][:12], rows[2][:4] + 50.0, rows[2][:4] * 1e12])
     together = fitted[cls].score_samples(X)
-    assert_rows_agree(np.concatenate([fitted[cls].score_samples(X[i : i + 1]) for i in range(len(X))]), together)
+    assert_rows_agree(
+        np.concatenate([fitted[cls].score_samples(X[i : i + 1]) for i in range(len(X))]), together
+    )
     assert_rows_agree(fitted[cls].score_samples(X[::-1]), together[::-1])
 
 
@@ -119,14 +152,18 @@ OUT = {
     **dict.fromkeys(
         ("MaxProbability", "Entropy", "MaxLogit", "Energy", "Odin"), between
     ),  # a network is surest far outside (Hein et al. 2019)
-    **dict.fromkeys(("LeafOccupancy", "GeodesicDistance"), between),  # where leaves are small; far rows are in those at the border
+    **dict.fromkeys(
+        ("LeafOccupancy", "GeodesicDistance"), between
+    ),  # where leaves are small; far rows are in those at the border
 }
 """What is out for a detector, where it is not what is far."""
 
 
 @pytest.mark.parametrize("cls", DETECTORS)
 def test_higher_is_farther_out(fitted, rows, cls):
-    """Of nine in ten pairs what the detector looks for has the higher score, and more of it than of test rows is beyond the threshold."""
+    """Of nine in ten pairs what the detector looks for has the higher score, and more of it than of
+    test rows is beyond the threshold.
+    """
     _, _, test = rows
     out = OUT.get(cls.__name__, far)(test, np.random.default_rng(0))
     normal, strange = fitted[cls].ood_score(test), fitted[cls].ood_score(out)
@@ -175,11 +212,17 @@ def test_every_parameter_changes_the_score_and_n_jobs_none(fitted, rows, cls):
     for name in parameters:
         value = FOR.get((cls.__name__, name), OTHER[name])
         found = scores(made(cls, **{name: value}).fit(X, y), test)
-        assert found.shape != usual.shape or not np.allclose(found, usual, rtol=1e-6, atol=1e-9), name
+        assert found.shape != usual.shape or not np.allclose(found, usual, rtol=1e-6, atol=1e-9), (
+            name
+        )
 
 
 def scores(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:
-    return detector.ood_score_of_sets(X, np.random.default_rng(0)) if isinstance(detector, SetDetector) else detector.ood_score(X)
+    return (
+        detector.ood_score_of_sets(X, np.random.default_rng(0))
+        if isinstance(detector, SetDetector)
+        else detector.ood_score(X)
+    )
 
 
 @pytest.mark.parametrize("cls", DETECTORS)

@@ -30,24 +30,34 @@ def naive(rows: np.ndarray, train: np.ndarray, k: int) -> np.ndarray:
 @settings(max_examples=15, deadline=None)
 @given(st.integers(2, 60), st.integers(1, 20), st.integers(1, 8), st.integers(0, 2**31))
 def test_it_is_the_kth_of_all_distances(n, d, k, seed):
-    """Also on both sides of 15 columns, where scikit-learn goes another way; that adds squares, so near 0 half of the digits are there."""
+    """Also on both sides of 15 columns, where scikit-learn goes another way; that adds squares, so
+    near 0 half of the digits are there.
+    """
     rng = np.random.default_rng(seed)
     train, rows = rng.normal(size=(n, d)), rng.normal(size=(9, d))
     detector = NearestNeighbours(k=k, features=RAW).fit(train, X_calibration=rows)
     assert detector.k_ == min(k, n)
-    np.testing.assert_allclose(detector.score_samples(rows), naive(rows, train, min(k, n)), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(
+        detector.score_samples(rows), naive(rows, train, min(k, n)), rtol=1e-7, atol=1e-7
+    )
 
 
 def test_outliers_are_far(blobs):
     X, y, far = blobs
-    detector = NearestNeighbours(RandomForestClassifier(5, random_state=0), random_state=0).fit(X, y)
-    assert auroc(detector.ood_score(far), detector.ood_score(X)) == 1 and set(detector.predict(far)) == {-1}
+    detector = NearestNeighbours(RandomForestClassifier(5, random_state=0), random_state=0).fit(
+        X, y
+    )
+    assert auroc(detector.ood_score(far), detector.ood_score(X)) == 1 and set(
+        detector.predict(far)
+    ) == {-1}
     assert detector.describe() == {"offset": detector.offset_, "k": 5, "normalized": False}
 
 
 def test_features_of_a_layer_are_normalised_and_others_only_when_asked(blobs):
     X, y, far = blobs
-    network = MultilayerPerceptron(hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0).fit(X, y)
+    network = MultilayerPerceptron(
+        hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
+    ).fit(X, y)
     train, rows = (network.transform(values).astype(np.float64) for values in (X[:400], far))
     units = [values / np.linalg.norm(values, axis=1, keepdims=True) for values in (rows, train)]
     layer = FeatureMap(source="layer", reduce="none", scale="none")
@@ -57,17 +67,25 @@ def test_features_of_a_layer_are_normalised_and_others_only_when_asked(blobs):
         ({"features": layer}, naive(rows, train, 5)),
         ({"features": layer, "normalize": True, "k": 3}, naive(*units, 3)),
     ):
-        detector = NearestNeighbours(FrozenEstimator(network), **options).fit(X[:400], X_calibration=X[400:])
+        detector = NearestNeighbours(FrozenEstimator(network), **options).fit(
+            X[:400], X_calibration=X[400:]
+        )
         np.testing.assert_allclose(detector.score_samples(far), expected, rtol=1e-6, atol=1e-7)
-    pipeline = FrozenEstimator(make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y))
+    pipeline = FrozenEstimator(
+        make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
+    )
     detector = NearestNeighbours(pipeline, features=RAW).fit(X[:400], X_calibration=X[400:])
     scale = pipeline.estimator[0].transform
-    np.testing.assert_allclose(detector.score_samples(far), naive(scale(far), scale(X[:400]), 5), rtol=1e-7)
+    np.testing.assert_allclose(
+        detector.score_samples(far), naive(scale(far), scale(X[:400]), 5), rtol=1e-7
+    )
 
 
 def test_a_row_of_zeros_has_no_direction_and_a_score():
     rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    detector = NearestNeighbours(k=1, normalize=True, features=RAW).fit(rows[1:], X_calibration=rows)
+    detector = NearestNeighbours(k=1, normalize=True, features=RAW).fit(
+        rows[1:], X_calibration=rows
+    )
     np.testing.assert_allclose(detector.score_samples(rows), [-1, 0, 0], atol=1e-12)
 
 
@@ -77,10 +95,14 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite_and_in_order(colu
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, columns))
     detector = NearestNeighbours(normalize=normalize, random_state=0).fit(X)
-    rows = np.concatenate([X[:20], *(X[:1] * scale for scale in (1e3, 1e9, 1e99, 1e101, 1e200, 1e307))])
+    rows = np.concatenate(
+        [X[:20], *(X[:1] * scale for scale in (1e3, 1e9, 1e99, 1e101, 1e200, 1e307))]
+    )
     together = detector.ood_score(rows)
     assert np.isfinite(together).all() and (normalize or (np.diff(together[20:]) > 0).all())
-    assert_rows_agree(together, np.concatenate([detector.ood_score(rows[i : i + 1]) for i in range(len(rows))]))
+    assert_rows_agree(
+        together, np.concatenate([detector.ood_score(rows[i : i + 1]) for i in range(len(rows))])
+    )
     order = rng.permutation(len(rows))
     assert_rows_agree(detector.ood_score(rows[order]), together[order])
 

@@ -1,4 +1,6 @@
-"""Outlier detectors of scikit-learn behind the interface: their own scores, thresholds from held-out rows, and the user's own."""
+"""Outlier detectors of scikit-learn behind the interface: their own scores, thresholds from
+held-out rows, and the user's own.
+"""
 
 from __future__ import annotations
 
@@ -51,18 +53,28 @@ class Constant(OutlierMixin, BaseEstimator):
 
 def novel(detector):
     """As scikit-learn has it for new rows."""
-    return clone(detector).set_params(novelty=True) if isinstance(detector, LocalOutlierFactor) else clone(detector)
+    return (
+        clone(detector).set_params(novelty=True)
+        if isinstance(detector, LocalOutlierFactor)
+        else clone(detector)
+    )
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=IDS)
 def test_its_score_is_scikit_learns_and_its_threshold_is_not(blobs, detector):
     X, y, far = blobs
-    ours = OutlierEstimator(detector=detector, features=RAW, target_fpr=0.1, random_state=0).fit(X[:400], y[:400], X_calibration=X[400:])
+    ours = OutlierEstimator(detector=detector, features=RAW, target_fpr=0.1, random_state=0).fit(
+        X[:400], y[:400], X_calibration=X[400:]
+    )
     theirs = novel(detector).fit(X[:400])
     for rows in (X[400:], far):
         np.testing.assert_allclose(ours.score_samples(rows), theirs.score_samples(rows), rtol=1e-12)
-    assert ours.offset_ == pytest.approx(np.sort(ours.score_samples(X[400:]))[19], rel=1e-12)  # the 20th of 200
-    assert auroc(ours.ood_score(far), ours.ood_score(X[400:])) > 0.999 and set(ours.predict(far)) == {-1}
+    assert ours.offset_ == pytest.approx(
+        np.sort(ours.score_samples(X[400:]))[19], rel=1e-12
+    )  # the 20th of 200
+    assert auroc(ours.ood_score(far), ours.ood_score(X[400:])) > 0.999 and set(
+        ours.predict(far)
+    ) == {-1}
     assert not hasattr(detector, "n_features_in_")  # cloned
 
 
@@ -73,38 +85,61 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite(blobs, detector):
     rows = np.concatenate([X[:20], *(far[:2] * scale for scale in (1e3, 1e30, 1e100, 1e306))])
     together = ours.ood_score(rows)
     assert np.isfinite(together).all() and together[20:].min() > together[:20].max() - 1e-9
-    assert_rows_agree(together, np.concatenate([ours.ood_score(rows[i : i + 1]) for i in range(len(rows))]))
+    assert_rows_agree(
+        together, np.concatenate([ours.ood_score(rows[i : i + 1]) for i in range(len(rows))])
+    )
 
 
 def test_labels_and_the_parent_have_no_say_but_the_parents_features_do(blobs):
     X, y, far = blobs
     alone = OutlierEstimator(random_state=0).fit(X[:400], X_calibration=X[400:])
     assert isinstance(alone.detector_, IsolationForest) and alone.estimator_ is None
-    beside = OutlierEstimator(FrozenEstimator(LogisticRegression(max_iter=500).fit(X, y)), random_state=0)
-    np.testing.assert_array_equal(beside.fit(X[:400], y[:400], X_calibration=X[400:]).ood_score(far), alone.ood_score(far))
-    network = MultilayerPerceptron(hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0).fit(X, y)
-    lof = OutlierEstimator(FrozenEstimator(network), detector=LocalOutlierFactor()).fit(X[:400], X_calibration=X[400:])
+    beside = OutlierEstimator(
+        FrozenEstimator(LogisticRegression(max_iter=500).fit(X, y)), random_state=0
+    )
+    np.testing.assert_array_equal(
+        beside.fit(X[:400], y[:400], X_calibration=X[400:]).ood_score(far), alone.ood_score(far)
+    )
+    network = MultilayerPerceptron(
+        hidden=(8,), learning_rate=0.02, max_epochs=4, device="cpu", random_state=0
+    ).fit(X, y)
+    lof = OutlierEstimator(FrozenEstimator(network), detector=LocalOutlierFactor()).fit(
+        X[:400], X_calibration=X[400:]
+    )
     layer = [network.transform(rows).astype(np.float64) for rows in (X[:400], far)]
     expected = LocalOutlierFactor(novelty=True).fit(layer[0]).score_samples(layer[1])
     np.testing.assert_allclose(lof.score_samples(far), expected, rtol=1e-9)
-    pipeline = FrozenEstimator(make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y))
-    svm = OutlierEstimator(pipeline, detector=OneClassSVM(), features=RAW).fit(X[:400], X_calibration=X[400:])
+    pipeline = FrozenEstimator(
+        make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
+    )
+    svm = OutlierEstimator(pipeline, detector=OneClassSVM(), features=RAW).fit(
+        X[:400], X_calibration=X[400:]
+    )
     scale = pipeline.estimator[0].transform
-    np.testing.assert_allclose(svm.score_samples(X), OneClassSVM().fit(scale(X[:400])).score_samples(scale(X)), rtol=1e-12)
+    np.testing.assert_allclose(
+        svm.score_samples(X), OneClassSVM().fit(scale(X[:400])).score_samples(scale(X)), rtol=1e-12
+    )
     two = OutlierEstimator(features=FeatureMap(source="rows", dimensions=2), random_state=0).fit(X)
     assert two.detector_.n_features_in_ == 2
 
 
 def test_its_seed_is_drawn_where_the_detector_has_none(blobs):
     X, _, far = blobs
-    scores = [OutlierEstimator(detector=IsolationForest(n_estimators=10), random_state=seed).fit(X).ood_score(far) for seed in (0, 0, 1)]
+    scores = [
+        OutlierEstimator(detector=IsolationForest(n_estimators=10), random_state=seed)
+        .fit(X)
+        .ood_score(far)
+        for seed in (0, 0, 1)
+    ]
     np.testing.assert_array_equal(scores[0], scores[1])
     assert not np.array_equal(scores[0], scores[2])
 
 
 def test_threads_of_the_users_change_no_bit(blobs):
     X, _, far = blobs
-    ours = OutlierEstimator(detector=IsolationForest(n_estimators=40, n_jobs=2), random_state=0).fit(X)
+    ours = OutlierEstimator(
+        detector=IsolationForest(n_estimators=40, n_jobs=2), random_state=0
+    ).fit(X)
     expected = ours.score_samples(far)
     with parallel_config(backend="threading", n_jobs=4):
         for _ in range(3):
@@ -114,17 +149,29 @@ def test_threads_of_the_users_change_no_bit(blobs):
 def test_one_of_the_users_own_and_one_that_is_fitted(blobs):
     X, _, _ = blobs
     ours = OutlierEstimator(detector=Constant(2.0), random_state=0).fit(X)
-    assert ours.offset_ == pytest.approx(2.0, rel=1e-12) and set(ours.predict(X)) == {1} and ours.detector_.n_ == 420
+    assert (
+        ours.offset_ == pytest.approx(2.0, rel=1e-12)
+        and set(ours.predict(X)) == {1}
+        and ours.detector_.n_ == 420
+    )
     lof = LocalOutlierFactor(novelty=True).fit(X[:50])
     frozen = OutlierEstimator(detector=FrozenEstimator(lof), features=RAW, random_state=0).fit(X)
-    assert_rows_agree(frozen.score_samples(X[:1]), lof.score_samples(np.repeat(X[:1], 256, axis=0))[:1])
+    assert_rows_agree(
+        frozen.score_samples(X[:1]), lof.score_samples(np.repeat(X[:1], 256, axis=0))[:1]
+    )
     far = OutlierEstimator(detector=Constant(np.nan), random_state=0).fit(X)  # -inf is cut off
     assert np.isfinite(far.ood_score(X)).all()
 
 
 @pytest.mark.parametrize("wrong", [LogisticRegression(), 5, "lof"], ids=repr)
 def test_what_is_no_outlier_detector_is_refused(blobs, wrong):
-    with pytest.raises(TypeError, match="detector must be an outlier detector of scikit-learn's kind, with fit and score_samples, got"):
+    with pytest.raises(
+        TypeError,
+        match=(
+            "detector must be an outlier detector of scikit-learn's kind, with fit and"
+            " score_samples, got"
+        ),
+    ):
         OutlierEstimator(detector=wrong).fit(blobs[0])
 
 

@@ -1,4 +1,6 @@
-"""Scores of logits, against the logits of a linear network, which are known, and what they are of far away."""
+"""Scores of logits, against the logits of a linear network, which are known, and what they are of
+far away.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MultilayerPerceptron
 from tests.companions import assert_rows_agree
 
-QUICK = {"learning_rate": 0.02, "batch_size": 64, "max_epochs": 4, "patience": None, "device": "cpu", "random_state": 0}
+QUICK = {
+    "learning_rate": 0.02,
+    "batch_size": 64,
+    "max_epochs": 4,
+    "patience": None,
+    "device": "cpu",
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +41,27 @@ def known(blobs, linear):
 
 def test_max_logit(blobs, linear, known):
     detector = MaxLogit(FrozenEstimator(linear)).fit(blobs[0], X_calibration=blobs[0])
-    np.testing.assert_allclose(detector.score_samples(blobs[0]), known.max(axis=1), rtol=0, atol=1e-4)  # logits up to 50 in float32
+    np.testing.assert_allclose(
+        detector.score_samples(blobs[0]), known.max(axis=1), rtol=0, atol=1e-4
+    )  # logits up to 50 in float32
 
 
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 7.0])
 def test_energy_is_the_log_of_the_sum_of_exponentials(blobs, linear, known, temperature):
-    detector = Energy(FrozenEstimator(linear), temperature=temperature).fit(blobs[0], X_calibration=blobs[0])
+    detector = Energy(FrozenEstimator(linear), temperature=temperature).fit(
+        blobs[0], X_calibration=blobs[0]
+    )
     expected = temperature * np.log(np.exp(known.astype(np.longdouble) / temperature).sum(axis=1))
-    np.testing.assert_allclose(detector.score_samples(blobs[0]), expected.astype(np.float64), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        detector.score_samples(blobs[0]), expected.astype(np.float64), rtol=0, atol=1e-4
+    )
 
 
 def test_energy_tends_to_the_largest_logit_and_rises_with_temperature(blobs, linear):
-    scores = [Energy(FrozenEstimator(linear), temperature=t).fit(blobs[0], X_calibration=blobs[0]) for t in (1e-3, 1.0, 10.0)]
+    scores = [
+        Energy(FrozenEstimator(linear), temperature=t).fit(blobs[0], X_calibration=blobs[0])
+        for t in (1e-3, 1.0, 10.0)
+    ]
     cold, usual, warm = (detector.score_samples(blobs[0]) for detector in scores)
     np.testing.assert_allclose(cold, linear.logits(blobs[0]).max(axis=1), rtol=0, atol=1e-3)
     assert (cold <= usual).all() and (usual < warm).all()
@@ -62,11 +80,15 @@ def test_behind_a_pipeline_and_fitted_by_itself(kind, blobs):
 
 @pytest.mark.parametrize("kind", [MaxLogit, Energy])
 def test_far_rows_have_finite_scores_and_no_row_changes_anothers(kind, blobs, linear):
-    X = np.concatenate([blobs[0][:10], blobs[0][:5] * 1e10, blobs[0][:5] * 1e40, blobs[0][:5] * 1e300])
+    X = np.concatenate(
+        [blobs[0][:10], blobs[0][:5] * 1e10, blobs[0][:5] * 1e40, blobs[0][:5] * 1e300]
+    )
     detector = kind(FrozenEstimator(linear)).fit(blobs[0], X_calibration=blobs[0])
     together = detector.ood_score(X)
     assert np.isfinite(together).all() and len(np.unique(together[:15])) == 15
-    assert_rows_agree(together, np.concatenate([detector.ood_score(X[i : i + 1]) for i in range(len(X))]))
+    assert_rows_agree(
+        together, np.concatenate([detector.ood_score(X[i : i + 1]) for i in range(len(X))])
+    )
 
 
 def test_what_has_no_logits_is_refused_and_so_is_a_temperature_of_0(blobs):

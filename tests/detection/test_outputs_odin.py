@@ -12,7 +12,14 @@ from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MultilayerPerceptron
 from tests.companions import assert_rows_agree
 
-QUICK = {"learning_rate": 0.02, "batch_size": 64, "max_epochs": 4, "patience": None, "device": "cpu", "random_state": 0}
+QUICK = {
+    "learning_rate": 0.02,
+    "batch_size": 64,
+    "max_epochs": 4,
+    "patience": None,
+    "device": "cpu",
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -26,30 +33,51 @@ def curved(blobs):
 
 
 def fitted(network, blobs, **options) -> Odin:
-    return Odin(FrozenEstimator(network), **options).fit(blobs[0][:400], X_calibration=blobs[0][400:])
+    return Odin(FrozenEstimator(network), **options).fit(
+        blobs[0][:400], X_calibration=blobs[0][400:]
+    )
 
 
 def by_hand(linear, X: np.ndarray, temperature: float, epsilon: float, unit: float) -> np.ndarray:
     """The paper's Eq. 1 and 2 of logits XWᵀ + b, whose gradient is known."""
-    weight, bias = (values.detach().numpy().astype(np.float64) for values in (linear.module_[-1].weight, linear.module_[-1].bias))
+    weight, bias = (
+        values.detach().numpy().astype(np.float64)
+        for values in (linear.module_[-1].weight, linear.module_[-1].bias)
+    )
     proba = softmax((X @ weight.T + bias) / temperature, axis=1)
     gradient = (weight[proba.argmax(axis=1)] - proba @ weight) / temperature
     moved = X - epsilon * unit * np.sign(-gradient)
     return softmax((moved @ weight.T + bias) / temperature, axis=1).max(axis=1)
 
 
-@pytest.mark.parametrize(("temperature", "epsilon"), [(1000.0, 0.0), (1000.0, 0.1), (1.0, 0.1), (3.0, 0.5)])
+@pytest.mark.parametrize(
+    ("temperature", "epsilon"), [(1000.0, 0.0), (1000.0, 0.1), (1.0, 0.1), (3.0, 0.5)]
+)
 def test_its_definition(linear, blobs, temperature, epsilon):
     """To what rounding of logits up to 50 to float32 makes of a probability."""
     detector = fitted(linear, blobs, temperature=temperature, epsilon=epsilon)
     unit = np.sqrt(blobs[0][:400].var(axis=0).mean())  # the spread of the training rows
-    np.testing.assert_allclose(detector.score_samples(blobs[0]), by_hand(linear, blobs[0], temperature, epsilon, unit), rtol=0, atol=3e-5)
-    assert detector.means_ is None and detector.describe() == {"offset": detector.offset_, "epsilon": epsilon, "unit": pytest.approx(unit)}
+    np.testing.assert_allclose(
+        detector.score_samples(blobs[0]),
+        by_hand(linear, blobs[0], temperature, epsilon, unit),
+        rtol=0,
+        atol=3e-5,
+    )
+    assert detector.means_ is None and detector.describe() == {
+        "offset": detector.offset_,
+        "epsilon": epsilon,
+        "unit": pytest.approx(unit),
+    }
 
 
 def test_without_step_and_temperature_it_is_the_maximum_probability(curved, blobs):
-    usual = MaxProbability(FrozenEstimator(curved)).fit(blobs[0][:400], X_calibration=blobs[0][400:])
-    np.testing.assert_array_equal(fitted(curved, blobs, temperature=1.0, epsilon=0.0).ood_score(blobs[2]), usual.ood_score(blobs[2]))
+    usual = MaxProbability(FrozenEstimator(curved)).fit(
+        blobs[0][:400], X_calibration=blobs[0][400:]
+    )
+    np.testing.assert_array_equal(
+        fitted(curved, blobs, temperature=1.0, epsilon=0.0).ood_score(blobs[2]),
+        usual.ood_score(blobs[2]),
+    )
 
 
 def test_auto_takes_the_step_with_the_highest_mean_of_held_out_rows(curved, blobs):
@@ -59,14 +87,23 @@ def test_auto_takes_the_step_with_the_highest_mean_of_held_out_rows(curved, blob
     means = [fitted(curved, blobs, epsilon=step).score_samples(X[400:]).mean() for step in steps]
     np.testing.assert_array_equal(chosen.means_, means)
     assert chosen.epsilon_ == steps[int(np.argmax(means))] != 0.0
-    np.testing.assert_array_equal(chosen.score_samples(far), fitted(curved, blobs, epsilon=chosen.epsilon_).score_samples(far))
+    np.testing.assert_array_equal(
+        chosen.score_samples(far), fitted(curved, blobs, epsilon=chosen.epsilon_).score_samples(far)
+    )
     assert fitted(curved, blobs, epsilons=[0.0]).epsilon_ == 0.0
 
 
 def test_every_parameter_changes_the_score(curved, blobs):
     usual = fitted(curved, blobs).ood_score(blobs[2])
-    for changed in ({"temperature": 10.0}, {"epsilon": 0.01}, {"epsilons": [0.0, 0.02]}, {"target_fpr": 0.3}):
-        assert not np.allclose(fitted(curved, blobs, **changed).ood_score(blobs[2]), usual, rtol=0, atol=1e-9), changed
+    for changed in (
+        {"temperature": 10.0},
+        {"epsilon": 0.01},
+        {"epsilons": [0.0, 0.02]},
+        {"target_fpr": 0.3},
+    ):
+        assert not np.allclose(
+            fitted(curved, blobs, **changed).ood_score(blobs[2]), usual, rtol=0, atol=1e-9
+        ), changed
 
 
 def test_no_row_changes_anothers_score_and_far_ones_are_finite(curved, blobs):
@@ -74,7 +111,9 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite(curved, blobs):
     X = np.concatenate([blobs[0][:20], blobs[0][:5] * 1e20, blobs[0][:5] * 1e300])
     together = detector.ood_score(X)
     assert np.isfinite(together).all()
-    assert_rows_agree(together, np.concatenate([detector.ood_score(X[i : i + 1]) for i in range(len(X))]))
+    assert_rows_agree(
+        together, np.concatenate([detector.ood_score(X[i : i + 1]) for i in range(len(X))])
+    )
 
 
 def test_wrong_values_are_told(curved, blobs):
@@ -92,13 +131,21 @@ def test_rows_out_of_distribution_may_choose_the_step_and_it_is_told(curved, blo
     X, _, far = blobs
     steps = (0.0, 0.05, 0.5, 5.0)
     detector = Odin(FrozenEstimator(curved), temperature=1.0, epsilons=steps)
-    with pytest.warns(UserWarning, match="^Odin: rows out of distribution chose epsilon; of rows like them") as told:
+    with pytest.warns(
+        UserWarning, match="^Odin: rows out of distribution chose epsilon; of rows like them"
+    ) as told:
         detector.fit(X[:400], X_calibration=X[400:], X_ood=far)
     passing = []
     for step in steps:
         each = fitted(curved, blobs, temperature=1.0, epsilon=step)
         lowest = np.sort(each.score_samples(X[400:]))[::-1][int(np.ceil(0.95 * len(X[400:]))) - 1]
         passing.append((each.score_samples(far) >= lowest).mean())
-    assert told[0].filename == __file__ and detector.means_ is None and detector.passing_ is not None
+    assert (
+        told[0].filename == __file__ and detector.means_ is None and detector.passing_ is not None
+    )
     np.testing.assert_allclose(detector.passing_, passing, rtol=0, atol=1e-12)
-    assert detector.epsilon_ == steps[int(np.argmin(passing))] != fitted(curved, blobs, temperature=1.0, epsilons=steps).epsilon_
+    assert (
+        detector.epsilon_
+        == steps[int(np.argmin(passing))]
+        != fitted(curved, blobs, temperature=1.0, epsilons=steps).epsilon_
+    )

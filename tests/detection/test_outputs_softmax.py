@@ -22,7 +22,11 @@ PROBA = np.array([[0.2, 0.5, 0.3], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
 
 def of_scores(kind, proba: np.ndarray) -> np.ndarray:
     """The score of rows that are probabilities."""
-    return kind(FrozenEstimator(GivenScores().fit(proba))).fit(proba, X_calibration=proba).score_samples(proba)
+    return (
+        kind(FrozenEstimator(GivenScores().fit(proba)))
+        .fit(proba, X_calibration=proba)
+        .score_samples(proba)
+    )
 
 
 def test_by_hand():
@@ -32,16 +36,24 @@ def test_by_hand():
 
 
 @settings(max_examples=20, deadline=None)
-@given(arrays(np.float64, (5, 4), elements=st.floats(0, 1)).filter(lambda a: (a.sum(axis=1) > 0.01).all()))
+@given(
+    arrays(np.float64, (5, 4), elements=st.floats(0, 1)).filter(
+        lambda a: (a.sum(axis=1) > 0.01).all()
+    )
+)
 def test_entropy_is_scipys(weights):
     proba = weights / weights.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(of_scores(Entropy, proba), -entropy(proba, axis=1), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        of_scores(Entropy, proba), -entropy(proba, axis=1), rtol=0, atol=1e-12
+    )
 
 
 def test_of_two_classes_both_rank_alike():
     p = np.random.default_rng(0).random(200)
     proba = np.column_stack([p, 1 - p])
-    np.testing.assert_array_equal(*(of_scores(kind, proba).argsort() for kind in (MaxProbability, Entropy)))
+    np.testing.assert_array_equal(
+        *(of_scores(kind, proba).argsort() for kind in (MaxProbability, Entropy))
+    )
 
 
 @pytest.mark.parametrize("kind", [MaxProbability, Entropy])
@@ -52,11 +64,21 @@ def test_of_any_classifier_it_reads_what_that_predicts(kind, blobs):
     proba = frozen.predict_proba(far)
     expected = proba.max(axis=1) if kind is MaxProbability else -entropy(proba, axis=1)
     np.testing.assert_allclose(detector.score_samples(far), expected, rtol=0, atol=1e-12)
-    codes = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "u", "v"), "c": np.where(X[:, 2] > 0, np.nan, X[:, 2])})
-    parent = make_pipeline(column_encoder([False, True, False]), RandomForestClassifier(10, random_state=0))
+    codes = pd.DataFrame(
+        {
+            "a": X[:, 0],
+            "b": np.where(X[:, 1] > 0, "u", "v"),
+            "c": np.where(X[:, 2] > 0, np.nan, X[:, 2]),
+        }
+    )
+    parent = make_pipeline(
+        column_encoder([False, True, False]), RandomForestClassifier(10, random_state=0)
+    )
     coded = codes.assign(b=(codes["b"] == "u").astype(float))
     detector = kind(parent, random_state=0).fit(coded, y)
-    assert np.isfinite(detector.ood_score(coded)).all() and detector.describe() == {"offset": detector.offset_}
+    assert np.isfinite(detector.ood_score(coded)).all() and detector.describe() == {
+        "offset": detector.offset_
+    }
 
 
 def test_rows_between_classes_are_farther_out_than_those_within():
@@ -69,5 +91,7 @@ def test_rows_between_classes_are_farther_out_than_those_within():
 
 
 def test_what_predicts_no_probabilities_is_refused():
-    with pytest.raises(TypeError, match="MaxProbability needs an estimator with predict_proba, got Ridge"):
+    with pytest.raises(
+        TypeError, match="MaxProbability needs an estimator with predict_proba, got Ridge"
+    ):
         MaxProbability(Ridge()).fit(PROBA, [0, 1, 2])

@@ -19,7 +19,9 @@ ROUNDING = 1e-12
 
 @pytest.fixture(scope="module")
 def forest(blobs):
-    return FrozenEstimator(ExtraTreesClassifier(15, random_state=0).fit(blobs[0][:400], blobs[1][:400]))
+    return FrozenEstimator(
+        ExtraTreesClassifier(15, random_state=0).fit(blobs[0][:400], blobs[1][:400])
+    )
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,9 @@ def network(blobs):
     from kdgraph.parents.networks import MultilayerPerceptron
 
     quick = {"max_epochs": 5, "patience": None, "device": "cpu", "random_state": 0}
-    return FrozenEstimator(MultilayerPerceptron(hidden=(12, 8), **quick).fit(blobs[0][:400], blobs[1][:400]))
+    return FrozenEstimator(
+        MultilayerPerceptron(hidden=(12, 8), **quick).fit(blobs[0][:400], blobs[1][:400])
+    )
 
 
 @pytest.mark.parametrize("neighbor", [1, 2, 7])
@@ -36,14 +40,18 @@ def test_on_a_forest_it_is_the_hamming_distance_of_leaves(blobs, forest, neighbo
     monkeypatch.setattr(geodesic_distance, "_BLOCK", 64)
     rows = np.concatenate([X[400:], far[:20]])
     detector = GeodesicDistance(forest, neighbor=neighbor).fit(X[:400], X_calibration=X[400:])
-    distances = np.sort(cdist(forest.estimator.apply(rows), forest.estimator.apply(X[:400]), "hamming"), axis=1)[:, neighbor - 1]
+    distances = np.sort(
+        cdist(forest.estimator.apply(rows), forest.estimator.apply(X[:400]), "hamming"), axis=1
+    )[:, neighbor - 1]
     np.testing.assert_allclose(1 - detector.score_samples(rows), distances, rtol=0, atol=ROUNDING)
     assert np.ptp(distances) > 0.4
 
 
 @pytest.mark.parametrize("neighbor", [1, 3])
 def test_on_a_network_it_is_that_of_activation_paths(blobs, network, neighbor):
-    """Similarity of all pairs, from the partition; many training rows share a code, and each of them is a neighbour."""
+    """Similarity of all pairs, from the partition; many training rows share a code, and each of
+    them is a neighbour.
+    """
     X = blobs[0]
     detector = GeodesicDistance(network, neighbor=neighbor).fit(X[:400], X_calibration=X[400:])
     assert detector.describe()["n_polytopes"] < 300
@@ -74,7 +82,10 @@ def test_another_fit_forgets_the_rows_of_the_one_before(blobs, forest):
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_what_cannot_be(blobs, forest):
     X, y, _ = blobs
-    with pytest.raises(ValueError, match="neighbor must be at most the number of training rows, got neighbor=51 of 50 rows"):
+    with pytest.raises(
+        ValueError,
+        match="neighbor must be at most the number of training rows, got neighbor=51 of 50 rows",
+    ):
         GeodesicDistance(forest, neighbor=51).fit(X[:50], X_calibration=X[50:])
     with pytest.raises(TypeError, match="LogisticRegression has no partition to read"):
         GeodesicDistance(FrozenEstimator(LogisticRegression().fit(X, y))).fit(X)

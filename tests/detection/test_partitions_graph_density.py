@@ -23,7 +23,9 @@ def forest():
 def network():
     from kdgraph.parents.networks import MultilayerPerceptron
 
-    return MultilayerPerceptron(hidden=(12,), max_epochs=5, patience=None, device="cpu", random_state=0)
+    return MultilayerPerceptron(
+        hidden=(12,), max_epochs=5, patience=None, device="cpu", random_state=0
+    )
 
 
 @pytest.mark.parametrize("make", [forest, network])
@@ -33,13 +35,17 @@ def test_it_is_the_log_density_of_the_gate(blobs, make, distance):
     X, y, far = blobs
     parent = FrozenEstimator(make().fit(X[:400], y[:400]))
     detector = GraphDensity(parent, distance=distance).fit(X[:400], X_calibration=X[400:])
-    gate = DensityGate(parent, distance=distance).fit(X[:400], y[:400], X_calibration=X[400:], y_calibration=y[400:])
+    gate = DensityGate(parent, distance=distance).fit(
+        X[:400], y[:400], X_calibration=X[400:], y_calibration=y[400:]
+    )
     rows = np.concatenate([X[400:], far])
     np.testing.assert_array_equal(detector.score_samples(rows), gate.log_density(rows))
     assert auroc(detector.ood_score(far), detector.ood_score(X[400:])) == 1
 
 
-@pytest.mark.parametrize(("make", "distance"), [(forest, "scaled"), (forest, "whitened"), (network, "scaled")])
+@pytest.mark.parametrize(
+    ("make", "distance"), [(forest, "scaled"), (forest, "whitened"), (network, "scaled")]
+)
 def test_far_rows_have_an_order(blobs, make, distance):
     """As far as coordinates are told apart (whitened) or squares are finite."""
     X, y, _ = blobs
@@ -51,7 +57,10 @@ def test_far_rows_have_an_order(blobs, make, distance):
 
 def test_without_labels_or_with_targets(blobs):
     X, far = blobs[0], blobs[2]
-    for detector in (GraphDensity(forest(), labels="none", random_state=0), GraphDensity(RandomForestRegressor(5), random_state=0)):
+    for detector in (
+        GraphDensity(forest(), labels="none", random_state=0),
+        GraphDensity(RandomForestRegressor(5), random_state=0),
+    ):
         fitted = detector.fit(X[:400], None if detector.labels == "none" else X[:400, 0])
         assert auroc(fitted.ood_score(far), fitted.ood_score(X[400:])) == 1
     with pytest.raises(ValueError, match="GraphDensity requires y to be passed"):
@@ -61,6 +70,16 @@ def test_without_labels_or_with_targets(blobs):
 def test_missing_values_are_for_the_pipeline(blobs):
     X, y, _ = blobs
     X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
-    assert np.isfinite(GraphDensity(make_pipeline(SimpleImputer(), forest()), random_state=0).fit(X, y).ood_score(X)).all()
-    with pytest.raises(ValueError, match="Input X contains NaN, and GraphDensity measures distances; impute in the parent's pipeline"):
+    assert np.isfinite(
+        GraphDensity(make_pipeline(SimpleImputer(), forest()), random_state=0)
+        .fit(X, y)
+        .ood_score(X)
+    ).all()
+    with pytest.raises(
+        ValueError,
+        match=(
+            "Input X contains NaN, and GraphDensity measures distances; impute in the parent's"
+            " pipeline"
+        ),
+    ):
         GraphDensity(forest()).fit(X, y)

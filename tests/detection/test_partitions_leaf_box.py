@@ -1,4 +1,6 @@
-"""The leaf box: its score by the trees' own decision paths, what it explains, and any forest as it is."""
+"""The leaf box: its score by the trees' own decision paths, what it explains, and any forest as it
+is.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,11 @@ def by_hand(forest, train: np.ndarray, x: np.ndarray, min_samples: int) -> np.nd
     train, x = train.astype(np.float32), x.astype(np.float32)
     outside = np.zeros(len(x))
     for tree in forest.estimators_:
-        passed = tree.decision_path(train).toarray().astype(bool)[:, np.sort(tree.decision_path(x[None]).indices)]
+        passed = (
+            tree.decision_path(train)
+            .toarray()
+            .astype(bool)[:, np.sort(tree.decision_path(x[None]).indices)]
+        )
         last = np.flatnonzero(passed.sum(axis=0) >= min_samples)[-1]
         inside = train[passed[:, last]]
         outside += (x < inside.min(axis=0)) | (x > inside.max(axis=0))
@@ -45,17 +51,23 @@ def by_hand(forest, train: np.ndarray, x: np.ndarray, min_samples: int) -> np.nd
 @pytest.mark.parametrize("min_samples", [1, 5])
 def test_the_score_is_minus_the_mean_share_of_features_outside(blobs, parent, min_samples):
     X, _, far = blobs
-    detector = LeafBox(FrozenEstimator(parent), min_samples=min_samples).fit(X[:400], X_calibration=X[400:])
+    detector = LeafBox(FrozenEstimator(parent), min_samples=min_samples).fit(
+        X[:400], X_calibration=X[400:]
+    )
     assert detector.estimator_.estimator is parent
     rows = np.concatenate([X[400:430], (X[400:410] + far[:10]) / 2, far[:3]])
     expected = np.array([by_hand(parent, X[:400], x, min_samples) for x in rows])
     np.testing.assert_allclose(detector.explain(rows), expected, rtol=0, atol=ROUNDING)
-    np.testing.assert_allclose(detector.score_samples(rows), -expected.mean(axis=1), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(
+        detector.score_samples(rows), -expected.mean(axis=1), rtol=0, atol=ROUNDING
+    )
     assert 0 < expected[:30].mean() < 0.5 and (expected[-3:] == 1).all()
 
 
 def test_the_explanation_names_what_was_changed(blobs, fitted):
-    """One feature of a test row at a time goes far out; of the others fewer may be outside, for the row gets other leaves."""
+    """One feature of a test row at a time goes far out; of the others fewer may be outside, for the
+    row gets other leaves.
+    """
     X = blobs[0][400:450]
     for j in range(X.shape[1]):
         moved = X.copy()
@@ -70,9 +82,13 @@ def test_distances_order_what_is_outside_everywhere(blobs, parent):
     rows = far[0] * np.array([1, 2, 10, 1e6, 1e30])[:, None]
     share = LeafBox(FrozenEstimator(parent)).fit(X[:400], X_calibration=X[400:]).score_samples(rows)
     np.testing.assert_array_equal(share, -np.ones(5))
-    distance = LeafBox(FrozenEstimator(parent), outside="distance").fit(X[:400], X_calibration=X[400:])
+    distance = LeafBox(FrozenEstimator(parent), outside="distance").fit(
+        X[:400], X_calibration=X[400:]
+    )
     assert (np.diff(distance.ood_score(rows)) > 0).all()
-    np.testing.assert_allclose(distance.score_samples(rows), -distance.explain(rows).mean(axis=1), rtol=ROUNDING)
+    np.testing.assert_allclose(
+        distance.score_samples(rows), -distance.explain(rows).mean(axis=1), rtol=ROUNDING
+    )
     assert np.isfinite(distance.score_samples(far[:1] * 1e200)).all()
 
 
@@ -83,13 +99,19 @@ def test_units_of_features_do_not_matter_to_either(blobs):
     for outside in ("share", "distance"):
         scores = []
         for scale in (1.0, unit):
-            detector = LeafBox(DecisionTreeClassifier(random_state=0), outside=outside, random_state=0).fit(X * scale, y)
+            detector = LeafBox(
+                DecisionTreeClassifier(random_state=0), outside=outside, random_state=0
+            ).fit(X * scale, y)
             scores.append(detector.ood_score(np.concatenate([X, far]) * scale))
-        np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-12)  # thresholds halfway between rows are rounded to float32
+        np.testing.assert_allclose(
+            *scores, rtol=1e-6, atol=1e-12
+        )  # thresholds halfway between rows are rounded to float32
 
 
 @pytest.mark.parametrize("detector", [LeafBox, LeafOccupancy])
-@pytest.mark.parametrize("estimator", [RandomForestRegressor(5), DecisionTreeClassifier(), None], ids=str)
+@pytest.mark.parametrize(
+    "estimator", [RandomForestRegressor(5), DecisionTreeClassifier(), None], ids=str
+)
 def test_any_forest_or_tree(blobs, detector, estimator):
     X, y, far = blobs
     fitted = detector(estimator, random_state=0).fit(X[:300], y[:300])
@@ -103,10 +125,19 @@ def test_labels_that_say_nothing(blobs, detector):
     X, y, far = blobs
     forest = ExtraTreesClassifier(10, random_state=0)
     without = detector(forest, labels="none", random_state=0).fit(X[:300])
-    np.testing.assert_array_equal(without.ood_score(X), detector(forest, labels="none", random_state=0).fit(X[:300], y[:300]).ood_score(X))
+    np.testing.assert_array_equal(
+        without.ood_score(X),
+        detector(forest, labels="none", random_state=0).fit(X[:300], y[:300]).ood_score(X),
+    )
     shuffled = detector(forest, labels="shuffled", random_state=0).fit(X[:300], y[:300])
-    assert set(shuffled.estimator_.classes_) == set(y) and set(without.estimator_.classes_) == {0, 1}
-    with pytest.raises(ValueError, match=f"{detector.__name__} requires y to be passed, but the target y is None; or freeze"):
+    assert set(shuffled.estimator_.classes_) == set(y) and set(without.estimator_.classes_) == {
+        0,
+        1,
+    }
+    with pytest.raises(
+        ValueError,
+        match=f"{detector.__name__} requires y to be passed, but the target y is None; or freeze",
+    ):
         detector(forest).fit(X)
     if detector is LeafBox:
         assert auroc(without.ood_score(far), without.ood_score(X[300:])) == 1
@@ -124,7 +155,10 @@ def test_names_of_a_frame_and_of_what_a_pipeline_makes_of_it(blobs, fitted):
     for estimator in (encoded, FrozenEstimator(clone(encoded).fit(coded, y))):
         detector = LeafBox(estimator).fit(coded, y)
         found = detector.explain(coded.iloc[:7])
-        assert found.shape == (7, len(detector.explained_features())) and len(detector.explained_features()) >= 5
+        assert (
+            found.shape == (7, len(detector.explained_features()))
+            and len(detector.explained_features()) >= 5
+        )
     scaled = LeafBox(make_pipeline(StandardScaler(), forest)).fit(frame[["a", "b"]], y)
     assert scaled.explained_features().tolist() == ["a", "b"]
     nameless = LeafBox(make_pipeline(FunctionTransformer(np.square), forest)).fit(X, y)
@@ -144,8 +178,12 @@ def test_a_network_is_refused(blobs):
     from kdgraph.parents.networks import MultilayerPerceptron
 
     X, y, _ = blobs
-    network = MultilayerPerceptron(hidden=(4,), max_epochs=1, patience=None, device="cpu", random_state=0).fit(X, y)
+    network = MultilayerPerceptron(
+        hidden=(4,), max_epochs=1, patience=None, device="cpu", random_state=0
+    ).fit(X, y)
     for detector in (LeafBox, LeafOccupancy):
-        what = "needs a forest or tree of scikit-learn, or a pipeline that ends in one, got a network"
+        what = (
+            "needs a forest or tree of scikit-learn, or a pipeline that ends in one, got a network"
+        )
         with pytest.raises(TypeError, match=f"{detector.__name__} {what}"):
             detector(FrozenEstimator(network)).fit(X, y)

@@ -1,4 +1,6 @@
-"""Runs with a detector of sets: its numbers beside those of the parent, what is drawn, what files have, and what new rows get."""
+"""Runs with a detector of sets: its numbers beside those of the parent, what is drawn, what files
+have, and what new rows get.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from kdgraph.runner.run import run
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 
 SPHERES = ["ood=sphere", "ood.radii=[0.5,2]", "ood.n=40"]
-TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=15", *SPHERES, "figures=none", "n_jobs=1"]
+TINY = [
+    "dataset.n_train=60",
+    "dataset.n_test=40",
+    "parent.n_estimators=15",
+    *SPHERES,
+    "figures=none",
+    "n_jobs=1",
+]
 SETS = ["detector.set_size=10", "detector.repeats=4"]
 """Four sets of ten rows: as many units as there are rows."""
 
@@ -29,7 +38,15 @@ SETS = ["detector.set_size=10", "detector.repeats=4"]
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     config = compose(
-        ["dataset=spiral", "method=tood", *TINY, *SETS, "metrics=detection", "figures=default", f"out={tmp_path_factory.mktemp('outputs')}"]
+        [
+            "dataset=spiral",
+            "method=tood",
+            *TINY,
+            *SETS,
+            "metrics=detection",
+            "figures=default",
+            f"out={tmp_path_factory.mktemp('outputs')}",
+        ]
     )
     return config, run(config)
 
@@ -44,32 +61,73 @@ def parts():
 
 
 def values(record, metric: str, of: str) -> dict[float | None, float]:
-    return {m["params"].get("radius"): m["value"] for m in record["metrics"] if (m["metric"], m["of"]) == (metric, of)}
+    return {
+        m["params"].get("radius"): m["value"]
+        for m in record["metrics"]
+        if (m["metric"], m["of"]) == (metric, of)
+    }
 
 
 def test_one_run_has_the_numbers_of_both_kinds(small):
     config, record = small
-    assert (record["parent"], record["calibrator"], record["detector"]) == ("extra_trees", "none", "tood")
+    assert (record["parent"], record["calibrator"], record["detector"]) == (
+        "extra_trees",
+        "none",
+        "tood",
+    )
     learnt = record["learnt"]["detector"]
-    assert (learnt["level"], learnt["set_size"], learnt["repeats"]) == ("instance", 10, 4) and 0 < learnt["offset"] < 1
+    assert (learnt["level"], learnt["set_size"], learnt["repeats"]) == (
+        "instance",
+        10,
+        4,
+    ) and 0 < learnt["offset"] < 1
     for metric in ("error", "nll", "ece", "mmc", "oce"):
-        assert values(record, metric, "calibrated") == values(record, metric, "parent") != {}  # a detector changes no probability
-    assert set(values(record, "auroc", "parent")) == set(values(record, "fpr95", "calibrated")) == {0.5, 2.0}
-    assert values(record, "auroc", "calibrated")[2.0] > 0.95 > values(record, "auroc", "parent")[2.0]
+        assert (
+            values(record, metric, "calibrated") == values(record, metric, "parent") != {}
+        )  # a detector changes no probability
+    assert (
+        set(values(record, "auroc", "parent"))
+        == set(values(record, "fpr95", "calibrated"))
+        == {0.5, 2.0}
+    )
+    assert (
+        values(record, "auroc", "calibrated")[2.0] > 0.95 > values(record, "auroc", "parent")[2.0]
+    )
     assert {m["n"] for m in record["metrics"] if m["metric"] == "auroc"} == {40}
-    units = {(m["metric"], m["of"], m.get("n_of")) for m in record["metrics"] if m["metric"] in ("auroc", "mmc")}
+    units = {
+        (m["metric"], m["of"], m.get("n_of"))
+        for m in record["metrics"]
+        if m["metric"] in ("auroc", "mmc")
+    }
     assert units == {
         ("auroc", "parent", None),
         ("auroc", "calibrated", "rows in sets of 10"),
         *(("mmc", of, None) for of in ("parent", "calibrated")),
     }
-    of_auroc = {m["of"]: m["stderr"] for m in record["metrics"] if m["metric"] == "auroc" and m["params"]["radius"] == 2}
-    assert of_auroc["parent"] > 0 and of_auroc["calibrated"] is None  # rows of one set are no sample of their own
-    (table,) = (config.run_dir / name for name in record["files"]["tables"].values() if "contamination" in name)
+    of_auroc = {
+        m["of"]: m["stderr"]
+        for m in record["metrics"]
+        if m["metric"] == "auroc" and m["params"]["radius"] == 2
+    }
+    assert (
+        of_auroc["parent"] > 0 and of_auroc["calibrated"] is None
+    )  # rows of one set are no sample of their own
+    (table,) = (
+        config.run_dir / name
+        for name in record["files"]["tables"].values()
+        if "contamination" in name
+    )
     assert set(pd.read_csv(table)["of"]) == {"parent"}  # and of their scores no sets are mixed
-    assert record["about_metrics"]["auroc"] == {"label": "AUROC", "better": "higher", "detects": True}
+    assert record["about_metrics"]["auroc"] == {
+        "label": "AUROC",
+        "better": "higher",
+        "detects": True,
+    }
     drawn = (config.run_dir / "figures" / "ood_scores.svg").read_text()
-    assert all(words in drawn for words in ("sphere, radius 2: 40 rows", "tood, rows in sets of 10", "threshold"))
+    assert all(
+        words in drawn
+        for words in ("sphere, radius 2: 40 rows", "tood, rows in sets of 10", "threshold")
+    )
 
 
 def test_the_numbers_follow_from_sets_drawn_by_hand(small):
@@ -83,7 +141,9 @@ def test_the_numbers_follow_from_sets_drawn_by_hand(small):
         sets = drawn_sets(len(X), 10, 4, stage_rng(0, f"sets drawn from {name}"))
         return np.concatenate([detector.ood_score(X[rows]) for rows in sets])
 
-    expected = auroc(scores(far, ["ood", "sphere", ("radius", 0.5)]), scores(splits.test.X, ["test", None]))
+    expected = auroc(
+        scores(far, ["ood", "sphere", ("radius", 0.5)]), scores(splits.test.X, ["test", None])
+    )
     assert values(record, "auroc", "calibrated")[0.5] == pytest.approx(expected, abs=1e-12)
 
 
@@ -96,11 +156,21 @@ def config_sets(config, splits):
 def test_scores_of_sets_have_no_column_even_where_they_are_as_many_as_rows(small):
     config, _ = small
     frame = pd.read_parquet(config.run_dir / "predictions.parquet")
-    assert len(frame) == 3 * 40 and "parent_ood_score" in frame and "calibrated_ood_score" not in frame
+    assert (
+        len(frame) == 3 * 40 and "parent_ood_score" in frame and "calibrated_ood_score" not in frame
+    )
     assert {"calibrated_0", "calibrated_1"} <= set(frame)
     said = {"proba": np.full((3, 2), 0.5), "ood_score": SetScores(np.arange(3.0), 2, "instance")}
     frame = frame_of([Predictions("test", 3, said, said)], np.array([0, 1]))
-    assert list(frame) == ["set", "row", "y", "parent_0", "parent_1", "calibrated_0", "calibrated_1"]
+    assert list(frame) == [
+        "set",
+        "row",
+        "y",
+        "parent_0",
+        "parent_1",
+        "calibrated_0",
+        "calibrated_1",
+    ]
 
 
 def test_set_scores_are_an_array_that_nobody_can_cut():
@@ -117,7 +187,10 @@ def test_neither_groups_nor_other_sets_change_what_is_drawn(parts, monkeypatch):
 
     def entries(ood, seed=0):
         found = evaluate(Model(parent), model, config.metrics, **{**given, "seed": seed}, ood=ood)
-        return {json.dumps([m[key] for key in ("metric", "of", "on", "params")]): m["value"] for m in found.metrics}
+        return {
+            json.dumps([m[key] for key in ("metric", "of", "on", "params")]): m["value"]
+            for m in found.metrics
+        }
 
     usual = entries(config.ood)
     monkeypatch.setattr(module, "BYTES_AT_A_TIME", 1)
@@ -130,7 +203,12 @@ def test_neither_groups_nor_other_sets_change_what_is_drawn(parts, monkeypatch):
 def test_a_model_of_sets_says_nothing_of_a_row_by_itself(parts):
     _, splits, parent, model = parts
     assert model.scores_sets and not Model(parent).scores_sets
-    with pytest.raises(TypeError, match="TreeHamming scores sets of rows, and says nothing of a row by itself; ask score_sets"):
+    with pytest.raises(
+        TypeError,
+        match=(
+            "TreeHamming scores sets of rows, and says nothing of a row by itself; ask score_sets"
+        ),
+    ):
         model.ask(["proba", "ood_score"], splits.test.X)
     assert model.classifies and model.gives("ood_score")
 
@@ -138,23 +216,31 @@ def test_a_model_of_sets_says_nothing_of_a_row_by_itself(parts):
 def test_read_again_it_draws_and_scores_the_same(parts):
     _, splits, parent, model = parts
     again = read(to_bytes(model, {"parent": parent}), "it", {"parent": parent}).value
-    found, expected = (each.score_sets(splits.test.X, np.random.default_rng(0)) for each in (again, model))
+    found, expected = (
+        each.score_sets(splits.test.X, np.random.default_rng(0)) for each in (again, model)
+    )
     np.testing.assert_array_equal(found.values, expected.values)
     assert (found.set_size, found.level) == (10, "instance") and again.learnt() == model.learnt()
 
 
-@pytest.mark.parametrize("option", ["labels=given", "level=set", "set_size=12", "repeats=5", "target_fpr=0.4"])
+@pytest.mark.parametrize(
+    "option", ["labels=given", "level=set", "set_size=12", "repeats=5", "target_fpr=0.4"]
+)
 def test_every_option_reaches_the_detector(parts, option):
     _, splits, parent, model = parts
     node = compose(["dataset=spiral", "method=tood", *SETS, f"detector.{option}"]).detector
     other = calibrate({"detector": node}, parent, splits, seed=0, n_jobs=1)
-    scores = [each.score_sets(splits.test.X, np.random.default_rng(0)).values for each in (model, other)]
+    scores = [
+        each.score_sets(splits.test.X, np.random.default_rng(0)).values for each in (model, other)
+    ]
     assert len(scores[0]) != len(scores[1]) or not np.allclose(*scores)
 
 
 def test_with_a_calibrator_each_has_the_last_word_on_its_own(tmp_path):
     """Probabilities and far field of the density forest, scores of the detector."""
-    config = compose(["dataset=spiral", "method=kdf", "detector=tood", *TINY, *SETS, f"out={tmp_path}"])
+    config = compose(
+        ["dataset=spiral", "method=kdf", "detector=tood", *TINY, *SETS, f"out={tmp_path}"]
+    )
     record = run(config)
     assert record["method"] == "random_forest-kdf-tood"
     alone = run(compose(["dataset=spiral", "method=kdf", *TINY, f"out={tmp_path}"]))
@@ -182,17 +268,53 @@ def test_new_rows_get_no_score_and_a_line_that_says_why(capsys, tmp_path, monkey
     """Of a table with categories and missing values, which the leaves are found behind."""
     monkeypatch.chdir(tmp_path)
     rng, y = np.random.default_rng(0), np.arange(200) % 2
-    frame = pd.DataFrame({"a": rng.normal(y), "b": np.where(rng.random(200) < 0.1, np.nan, rng.normal(size=200)), "c": list("xyzz") * 50})
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(y),
+            "b": np.where(rng.random(200) < 0.1, np.nan, rng.normal(size=200)),
+            "c": list("xyzz") * 50,
+        }
+    )
     frame.assign(label=np.where(y, "yes", "no")).to_csv("mine.csv", index=False)
-    table = ["dataset=table", "dataset.path=mine.csv", "dataset.target=label", "ood=gaussian", "ood.n=40"]
-    config = compose([*table, "method=tood", "parent.n_estimators=15", *SETS, "figures=none", "n_jobs=1", "out=outputs"])
+    table = [
+        "dataset=table",
+        "dataset.path=mine.csv",
+        "dataset.target=label",
+        "ood=gaussian",
+        "ood.n=40",
+    ]
+    config = compose(
+        [
+            *table,
+            "method=tood",
+            "parent.n_estimators=15",
+            *SETS,
+            "figures=none",
+            "n_jobs=1",
+            "out=outputs",
+        ]
+    )
     assert 0 <= values(run(config), "auroc", "calibrated")[None] <= 1
-    assert json.loads((config.run_dir / "model" / "schema.json").read_text())["ood_score_means"] == (
-        "none: the detector scores sets of rows, and says nothing of a row by itself"
+    assert (
+        json.loads((config.run_dir / "model" / "schema.json").read_text())["ood_score_means"]
+        == "none: the detector scores sets of rows, and says nothing of a row by itself"
     )
     capsys.readouterr()
-    assert main(["predict", "--run", str(config.run_dir), "--input", "mine.csv", "--output", "new.csv"]) == 0
-    assert capsys.readouterr().out == (
-        "new.csv   200 rows; the detector scores sets of rows, not one row by itself, so there is no ood_score\n"
+    assert (
+        main(
+            ["predict", "--run", str(config.run_dir), "--input", "mine.csv", "--output", "new.csv"]
+        )
+        == 0
     )
-    assert list(pd.read_csv(Path("new.csv"))) == ["row", "predicted", "confidence", "probability_no", "probability_yes"]
+    assert (
+        capsys.readouterr().out
+        == "new.csv   200 rows; the detector scores sets of rows, not one row by itself, so there"
+        " is no ood_score\n"
+    )
+    assert list(pd.read_csv(Path("new.csv"))) == [
+        "row",
+        "predicted",
+        "confidence",
+        "probability_no",
+        "probability_yes",
+    ]

@@ -1,4 +1,6 @@
-"""The contract of detectors that score sets: what is drawn, what a unit is, and that scores follow from the rows of one set alone."""
+"""The contract of detectors that score sets: what is drawn, what a unit is, and that scores follow
+from the rows of one set alone.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,20 @@ from kdgraph.detection import SetDetector, drawn_sets
 
 
 class Spread(SetDetector):
-    """The distance of each row to the mean of its set: it is the mean of 2 and -2 that tells a set, not the row."""
+    """The distance of each row to the mean of its set: it is the mean of 2 and -2 that tells a set,
+    not the row.
+    """
 
-    def __init__(self, *, level="instance", set_size=20, repeats=5, target_fpr=0.05, calibration_size=0.3, random_state=None):
+    def __init__(
+        self,
+        *,
+        level="instance",
+        set_size=20,
+        repeats=5,
+        target_fpr=0.05,
+        calibration_size=0.3,
+        random_state=None,
+    ):
         self.level = level
         self.set_size = set_size
         self.repeats = repeats
@@ -71,22 +84,36 @@ def test_units_are_rows_in_sets_or_sets(rows):
     by_set = Spread(level="set", random_state=0).fit(rows)
     found = by_set.ood_score_of_sets(rows[:100], np.random.default_rng(1))
     assert found.shape == (5,)
-    np.testing.assert_allclose(by_set.offset_ - found, fitted.offset_ - scores.reshape(5, 20).mean(axis=1), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(
+        by_set.offset_ - found,
+        fitted.offset_ - scores.reshape(5, 20).mean(axis=1),
+        rtol=0,
+        atol=1e-14,
+    )
 
 
 def test_all_rows_of_a_set_have_its_score(rows):
     fitted = Spread(level="set", random_state=0).fit(rows)
     score = fitted.score_samples(rows[:30])
     assert score.shape == (30,) and len(set(score)) == 1
-    assert score[0] == pytest.approx(Spread(random_state=0).fit(rows).score_samples(rows[:30]).mean(), abs=1e-14)
+    assert score[0] == pytest.approx(
+        Spread(random_state=0).fit(rows).score_samples(rows[:30]).mean(), abs=1e-14
+    )
     assert set(fitted.predict(np.zeros((30, 2)))) == {-1}
 
 
 def test_a_set_of_few_rows_is_all_of_them(rows):
     fitted = Spread(random_state=0).fit(rows)
-    np.testing.assert_array_equal(fitted.ood_score_of_sets(rows[:20], np.random.default_rng(0)), fitted.ood_score(rows[:20]))
-    np.testing.assert_array_equal(fitted.ood_score_of_sets(rows[:7], np.random.default_rng(0)), fitted.ood_score(rows[:7]))
-    with pytest.raises(ValueError, match="Spread compares the rows of a set and needs at least two, got n_samples = 1"):
+    np.testing.assert_array_equal(
+        fitted.ood_score_of_sets(rows[:20], np.random.default_rng(0)), fitted.ood_score(rows[:20])
+    )
+    np.testing.assert_array_equal(
+        fitted.ood_score_of_sets(rows[:7], np.random.default_rng(0)), fitted.ood_score(rows[:7])
+    )
+    with pytest.raises(
+        ValueError,
+        match="Spread compares the rows of a set and needs at least two, got n_samples = 1",
+    ):
         fitted.ood_score_of_sets(rows[:1], np.random.default_rng(0))
 
 
@@ -97,30 +124,45 @@ def test_only_what_is_drawn_is_represented(rows):
 
 
 def test_few_held_out_rows_make_smaller_sets_and_are_told(rows):
-    with pytest.warns(UserWarning, match="12 held-out rows are fewer than set_size=20: Spread scores sets of 12"):
+    with pytest.warns(
+        UserWarning, match="12 held-out rows are fewer than set_size=20: Spread scores sets of 12"
+    ):
         fitted = Spread(random_state=0).fit(rows, X_calibration=rows[:12])
     assert fitted.set_size_ == 12 == fitted.describe()["set_size"]
     assert fitted.ood_score_of_sets(rows, np.random.default_rng(0)).shape == (5 * 12,)
-    with pytest.raises(ValueError, match="needs at least two, got n_samples = 1"), pytest.warns(UserWarning, match="1 held-out rows"):
+    with (
+        pytest.raises(ValueError, match="needs at least two, got n_samples = 1"),
+        pytest.warns(UserWarning, match="1 held-out rows"),
+    ):
         Spread().fit(rows, X_calibration=rows[:1])
 
 
 @pytest.mark.parametrize("level", ["instance", "set"])
 def test_the_threshold_is_that_of_sets_of_the_same_size(level):
-    """About a fifth of what is drawn from fresh rows lies beyond it; of single fits that varies, since sets share their held-out rows."""
+    """About a fifth of what is drawn from fresh rows lies beyond it; of single fits that varies,
+    since sets share their held-out rows.
+    """
     rng = np.random.default_rng(0)
     shares = []
     for seed in range(20):
-        fitted = Spread(level=level, target_fpr=0.2, repeats=200, random_state=seed).fit(rng.normal(size=(2000, 2)))
+        fitted = Spread(level=level, target_fpr=0.2, repeats=200, random_state=seed).fit(
+            rng.normal(size=(2000, 2))
+        )
         shares.append((fitted.ood_score_of_sets(rng.normal(size=(20_000, 2)), rng) > 0).mean())
     assert abs(np.mean(shares) - 0.2) < 0.03
     assert 0.05 < min(shares) < max(shares) < 0.4
 
 
-def test_enough_sets_are_drawn_for_the_threshold_that_their_scores_have_such_a_quantile(rows, monkeypatch):
+def test_enough_sets_are_drawn_for_the_threshold_that_their_scores_have_such_a_quantile(
+    rows, monkeypatch
+):
     asked = []
     real = Spread._scores_of_draws
-    monkeypatch.setattr(Spread, "_scores_of_draws", lambda self, X, repeats, rng: asked.append(repeats) or real(self, X, repeats, rng))
+    monkeypatch.setattr(
+        Spread,
+        "_scores_of_draws",
+        lambda self, X, repeats, rng: asked.append(repeats) or real(self, X, repeats, rng),
+    )
     Spread(level="set", target_fpr=0.01).fit(rows)
     Spread(level="set", target_fpr=0.5, repeats=7).fit(rows)
     assert asked == [100, 7]

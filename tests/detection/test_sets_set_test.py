@@ -32,16 +32,29 @@ def fitted(**more) -> SetTest:
 def test_it_is_the_test_of_the_scores():
     test, X = fitted(n_permutations=99, statistic="ks"), rows(10, 2, 1.0)
     rng = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
-    expected = set_p_values(Norm().ood_score(X), Norm().ood_score(rows(120, 1)), statistic="ks", n_permutations=99, rng=rng)
+    expected = set_p_values(
+        Norm().ood_score(X),
+        Norm().ood_score(rows(120, 1)),
+        statistic="ks",
+        n_permutations=99,
+        rng=rng,
+    )
     assert test.p_value(X) == expected[0] == test.p_value(X)
 
 
 def test_far_sets_are_out_and_others_are_not():
     test = fitted()
     assert test.p_value(rows(10, 3, 2.0)) == 0.001 and test.is_out(rows(10, 3, 2.0))
-    assert not fitted(false_alarm=0.0005).is_out(rows(10, 3, 2.0))  # which 999 permutations cannot show
-    flagged = [SetTest(Norm(), random_state=i).fit(rows(120, 1000 + i)).is_out(rows(10, 5000 + i)) for i in range(200)]
-    assert 0.01 < np.mean(flagged) < 0.1  # .05, and 3 standard errors of 200 sets, each with a reference of its own
+    assert not fitted(false_alarm=0.0005).is_out(
+        rows(10, 3, 2.0)
+    )  # which 999 permutations cannot show
+    flagged = [
+        SetTest(Norm(), random_state=i).fit(rows(120, 1000 + i)).is_out(rows(10, 5000 + i))
+        for i in range(200)
+    ]
+    assert (
+        0.01 < np.mean(flagged) < 0.1
+    )  # .05, and 3 standard errors of 200 sets, each with a reference of its own
 
 
 def test_power_by_contamination():
@@ -51,7 +64,9 @@ def test_power_by_contamination():
     assert found["power"][0] < 0.2 and found["power"][1] > 0.3 and found["power"][2] == 1
     rng = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     given = (Norm().ood_score(rows(80, 4, 2.0)), test.reference_)
-    same = power_curve(*given, shares=[0, 0.2, 1], set_size=20, n_sets=60, n_permutations=99, rng=rng)
+    same = power_curve(
+        *given, shares=[0, 0.2, 1], set_size=20, n_sets=60, n_permutations=99, rng=rng
+    )
     np.testing.assert_array_equal(found["power"], same["power"])
 
 
@@ -63,7 +78,12 @@ def test_a_few_outliers_raise_it():
 
 
 def test_what_has_no_score_of_a_row():
-    with pytest.raises(TypeError, match=r"^TreeHamming judges sets of rows by itself; a set test needs a score of single rows$"):
+    with pytest.raises(
+        TypeError,
+        match=(
+            r"^TreeHamming judges sets of rows by itself; a set test needs a score of single rows$"
+        ),
+    ):
         SetTest(TreeHamming()).fit(rows(9, 0))
     with pytest.raises(TypeError, match=r"^int has no ood_score; use a detector$"):
         SetTest(3).fit(rows(9, 0))

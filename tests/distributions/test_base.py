@@ -1,4 +1,6 @@
-"""Normal scores of PIT values: Φ⁻¹ where levels are probabilities, what a family can tell beyond, and back."""
+"""Normal scores of PIT values: Φ⁻¹ where levels are probabilities, what a family can tell beyond,
+and back.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdgraph.distributions import Normal, QuantileGrid, Recalibrated, ScipyFamily, ScoredEcdf, WeightedSamples
+from kdgraph.distributions import (
+    Normal,
+    QuantileGrid,
+    Recalibrated,
+    ScipyFamily,
+    ScoredEcdf,
+    WeightedSamples,
+)
 
 FAMILIES = {
     "normal": Normal(np.zeros(1), np.full(1, 2.0)),
@@ -21,7 +30,9 @@ FAMILIES = {
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_values_come_back_from_their_scores(name):
-    """Values many spreads out too, to a part in a million; where 1 - F is but the last bits of F, to a part in a hundred."""
+    """Values many spreads out too, to a part in a million; where 1 - F is but the last bits of F,
+    to a part in a hundred.
+    """
     of = FAMILIES[name]
     low = 0.05 if name in ("lognorm", "gamma") else -30.0
     y = np.linspace(low, 30.0, 400)[None]
@@ -34,7 +45,9 @@ def test_values_come_back_from_their_scores(name):
 
 
 def test_log_normal_scores_are_standardised_logarithms():
-    """As far as 30 deviations above, where 1 - F is 1e-198, and 30 below; from 6 to 8.3, where 1 - F is but the last bits of F, to .01."""
+    """As far as 30 deviations above, where 1 - F is 1e-198, and 30 below; from 6 to 8.3, where 1 -
+    F is but the last bits of F, to .01.
+    """
     z = np.linspace(-30, 30, 121)
     of = FAMILIES["lognorm"]
     found = of.score_scale().of(of.levels(3.0 * np.exp(0.5 * z)[None]))[0]
@@ -54,11 +67,18 @@ def test_whatever_a_correction_makes_of_scores_has_a_value(name):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 200), st.lists(st.floats(-3, 4), min_size=1, max_size=20))
 def test_scores_of_samples_go_on_beyond_their_ends(m, levels):
-    """Of m equal steps: increasing, Φ⁻¹ between the middles of the first and the last, standard deviations beyond, and back again."""
+    """Of m equal steps: increasing, Φ⁻¹ between the middles of the first and the last, standard
+    deviations beyond, and back again.
+    """
     samples = WeightedSamples(np.arange(float(m))[None])
     scale = samples.score_scale()
     assert scale.last == pytest.approx(stats.norm.ppf(1 - 1 / (2 * m)), abs=1e-12)
-    levels = np.array([np.clip(level, 0.5 / m, 1 - 0.5 / m) if 0 <= level <= 1 else level for level in sorted(levels)])
+    levels = np.array(
+        [
+            np.clip(level, 0.5 / m, 1 - 0.5 / m) if 0 <= level <= 1 else level
+            for level in sorted(levels)
+        ]
+    )
     scores = scale.of(levels)
     assert (np.diff(scores) >= 0).all()
     inside = (levels >= 0) & (levels <= 1)
@@ -67,6 +87,9 @@ def test_scores_of_samples_go_on_beyond_their_ends(m, levels):
     one = ScoredEcdf.of(scores[None], np.ones((1, len(scores))), scale)
     new = Recalibrated(samples, one)
     unit = samples.var()[0] ** 0.5 or 1
-    # scores are kept as float32, of which those at an end may come back as a level just beyond it: at the same value
-    np.testing.assert_allclose(samples.at_levels(one.atoms()[0]), samples.at_levels(levels[None]), atol=1e-5 * unit * m)
+    # scores are kept as float32, of which those at an end may come back as a level just beyond it:
+    # at the same value
+    np.testing.assert_allclose(
+        samples.at_levels(one.atoms()[0]), samples.at_levels(levels[None]), atol=1e-5 * unit * m
+    )
     assert new.cdf(np.array([1e9]))[0] == 1 and new.cdf(np.array([-1e9]))[0] == 0

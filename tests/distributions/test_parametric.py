@@ -1,4 +1,6 @@
-"""Normal distributions and those of scipy.stats agree with scipy, row by row; shapes and what is refused."""
+"""Normal distributions and those of scipy.stats agree with scipy, row by row; shapes and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ KINDS = {
         ScipyFamily("gamma", {"a": np.array([0.7, 2.0, 50.0]), "scale": np.array([1.0, 3.0, 0.1])}),
         [stats.gamma(0.7), stats.gamma(2, scale=3), stats.gamma(50, scale=0.1)],
     ),
-    "t": (as_distribution(stats.t(4, LOC, SCALE)), [stats.t(4, m, s) for m, s in zip(LOC, SCALE, strict=True)]),
+    "t": (
+        as_distribution(stats.t(4, LOC, SCALE)),
+        [stats.t(4, m, s) for m, s in zip(LOC, SCALE, strict=True)],
+    ),
 }
 
 
@@ -40,15 +45,25 @@ def test_every_answer_is_scipys_row_by_row(kind):
         ("pdf", y, np.array([row.pdf(at) for row, at in zip(rows, y, strict=True)])),
         ("ppf", q, np.array([row.ppf(q) for row in rows])),
         ("ppf", 0.3, np.array([row.ppf(0.3) for row in rows])),
-        ("ppf", np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]), [row.ppf([0.1 + 0.2 * i, 0.2 + 0.2 * i]) for i, row in enumerate(rows)]),
+        (
+            "ppf",
+            np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]),
+            [row.ppf([0.1 + 0.2 * i, 0.2 + 0.2 * i]) for i, row in enumerate(rows)],
+        ),
     ):
-        np.testing.assert_allclose(getattr(given, method)(at), wanted, rtol=1e-12, atol=1e-15, err_msg=method)
+        np.testing.assert_allclose(
+            getattr(given, method)(at), wanted, rtol=1e-12, atol=1e-15, err_msg=method
+        )
     np.testing.assert_allclose(given.mean(), [row.mean() for row in rows], rtol=1e-12)
     np.testing.assert_allclose(given.var(), [row.var() for row in rows], rtol=1e-12)
-    np.testing.assert_allclose(np.transpose(given.interval(0.9)), [row.interval(0.9) for row in rows], rtol=1e-10)
+    np.testing.assert_allclose(
+        np.transpose(given.interval(0.9)), [row.interval(0.9) for row in rows], rtol=1e-10
+    )
 
 
-@pytest.mark.parametrize("index", [slice(1, 3), np.array([2, 0]), np.array([True, False, True]), 1, -1])
+@pytest.mark.parametrize(
+    "index", [slice(1, 3), np.array([2, 0]), np.array([True, False, True]), 1, -1]
+)
 def test_fewer_rows_are_the_same_rows(kind, index):
     given, _ = kind
     some = given[index]
@@ -66,14 +81,23 @@ def test_draws_have_the_law(kind):
 
 
 def crps_by_integration(row, y: float) -> float:
-    """∫ (F(x) - [x >= y])² dx, as it is defined, in pieces around where F moves; what lies beyond 1e-10 of the mass counts less."""
-    points = np.unique([row.ppf(1e-10), *row.ppf(np.linspace(0.01, 0.99, 12)), y, row.ppf(1 - 1e-10)])
-    return sum(quad(lambda x: (row.cdf(x) - (x >= y)) ** 2, a, b, limit=200)[0] for a, b in pairwise(points))
+    """∫ (F(x) - [x >= y])² dx, as it is defined, in pieces around where F moves; what lies beyond
+    1e-10 of the mass counts less.
+    """
+    points = np.unique(
+        [row.ppf(1e-10), *row.ppf(np.linspace(0.01, 0.99, 12)), y, row.ppf(1 - 1e-10)]
+    )
+    return sum(
+        quad(lambda x: (row.cdf(x) - (x >= y)) ** 2, a, b, limit=200)[0]
+        for a, b in pairwise(points)
+    )
 
 
 @pytest.mark.parametrize("level", [0.001, 0.3, 0.95, 0.9999])
 def test_crps_is_its_definition(kind, level):
-    """By numerical integration of the definition; the quadrature of quantiles is right to 2e-8 for normal tails, and 1e-6 for heavier."""
+    """By numerical integration of the definition; the quadrature of quantiles is right to 2e-8 for
+    normal tails, and 1e-6 for heavier.
+    """
     given, rows = kind
     y = np.array([row.ppf(level) for row in rows])
     wanted = [crps_by_integration(row, at) for row, at in zip(rows, y, strict=True)]
@@ -104,18 +128,39 @@ def test_levels_outside_0_to_1(kind, q):
 
 
 def test_values_of_other_rows(kind):
-    with pytest.raises(ValueError, match=r"^there are distributions of 3 rows: values must have shape \(3,\) or \(3, m\), got \(4,\)$"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"^there are distributions of 3 rows: values must have shape \(3,\) or \(3, m\), got"
+            r" \(4,\)$"
+        ),
+    ):
         kind[0].cdf(np.zeros(4))
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Normal(np.zeros(2), np.array([1.0, 0.0])), "scale must be finite and above 0, got 0 in row 1"),
-        (lambda: Normal(np.array([0.0, np.nan]), np.ones(2)), "loc must be one finite number a row, got [nan]"),
-        (lambda: ScipyFamily("gama", {"a": np.ones(2)}), "scipy.stats has no continuous family named 'gama'"),
-        (lambda: ScipyFamily("gamma", {"a": np.array([1.0, -1.0])}), "gamma has no distribution with the parameters of row 1, {'a': -1.0}"),
-        (lambda: ScipyFamily("gamma", {"a": 1.0}), "parameters must be one number a row, got shapes [()]"),
+        (
+            lambda: Normal(np.zeros(2), np.array([1.0, 0.0])),
+            "scale must be finite and above 0, got 0 in row 1",
+        ),
+        (
+            lambda: Normal(np.array([0.0, np.nan]), np.ones(2)),
+            "loc must be one finite number a row, got [nan]",
+        ),
+        (
+            lambda: ScipyFamily("gama", {"a": np.ones(2)}),
+            "scipy.stats has no continuous family named 'gama'",
+        ),
+        (
+            lambda: ScipyFamily("gamma", {"a": np.array([1.0, -1.0])}),
+            "gamma has no distribution with the parameters of row 1, {'a': -1.0}",
+        ),
+        (
+            lambda: ScipyFamily("gamma", {"a": 1.0}),
+            "parameters must be one number a row, got shapes [()]",
+        ),
     ],
 )
 def test_no_distribution(make, message):
@@ -125,6 +170,10 @@ def test_no_distribution(make, message):
 
 def test_what_is_no_distribution():
     with pytest.raises(
-        TypeError, match=r"^predict_dist must give a kdgraph Distribution or a frozen distribution of scipy.stats, got ndarray$"
+        TypeError,
+        match=(
+            r"^predict_dist must give a kdgraph Distribution or a frozen distribution of"
+            r" scipy.stats, got ndarray$"
+        ),
     ):
         as_distribution(np.zeros(3))

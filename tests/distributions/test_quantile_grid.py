@@ -1,4 +1,6 @@
-"""Quantiles on a grid: moments against integrals over levels, round trips, tails that begin without a step."""
+"""Quantiles on a grid: moments against integrals over levels, round trips, tails that begin without
+a step.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,31 @@ VALUES = np.array([[-3.0, -1.0, 0.0, 2.0, 3.0], [10.0, 10.5, 14.0, 14.25, 30.0]]
 
 def test_moments_are_integrals_over_levels_and_over_the_density():
     for values in VALUES:
-        said, edges = QuantileGrid(LEVELS, values[None]), [values[0] - 400, *values, values[-1] + 400]
+        said, edges = (
+            QuantileGrid(LEVELS, values[None]),
+            [values[0] - 400, *values, values[-1] + 400],
+        )
         _check_moments(said)
-        pieces = [integrate.quad(lambda y, of: of.pdf(y)[0], a, b, args=(said,), limit=200)[0] for a, b in pairwise(edges)]
+        pieces = [
+            integrate.quad(lambda y, of: of.pdf(y)[0], a, b, args=(said,), limit=200)[0]
+            for a, b in pairwise(edges)
+        ]
         np.testing.assert_allclose(pieces, np.diff([0, *LEVELS, 1]), atol=1e-7)
 
 
 def _check_moments(said: QuantileGrid) -> None:
-    """The integrals end 1e-9 before 0 and 1, where quantiles are infinite; what lies beyond is 1e-7 of them."""
+    """The integrals end 1e-9 before 0 and 1, where quantiles are infinite; what lies beyond is 1e-7
+    of them.
+    """
     mean, var = said.mean()[0], said.var()[0]
     first, second = (
-        integrate.quad(lambda q: (said.ppf(q)[0] - center) ** power, 1e-9, 1 - 1e-9, points=[*LEVELS], limit=200)[0]  # noqa: B023
+        integrate.quad(
+            lambda q: (said.ppf(q)[0] - center) ** power,  # noqa: B023
+            1e-9,
+            1 - 1e-9,
+            points=[*LEVELS],
+            limit=200,
+        )[0]
         for center, power in ((0.0, 1), (mean, 2))
     )
     assert (mean, var) == (pytest.approx(first, rel=1e-5), pytest.approx(second, rel=1e-5))
@@ -37,7 +53,9 @@ def _check_moments(said: QuantileGrid) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(-50, 50, width=32), min_size=5, max_size=5), st.floats(1e-6, 1 - 1e-6))
 def test_levels_and_values_round_trip(values, q):
-    """Also of quantiles that are the same, or given in another order; where two are, a value is at the highest of its levels."""
+    """Also of quantiles that are the same, or given in another order; where two are, a value is at
+    the highest of its levels.
+    """
     said = QuantileGrid(LEVELS, np.array([values]))
     y = said.ppf(q)
     assert said.cdf(y)[0] >= q - 1e-9
@@ -51,26 +69,44 @@ def test_levels_and_values_round_trip(values, q):
 def test_the_tails_are_exponential_and_begin_without_a_step():
     said = QuantileGrid(LEVELS, VALUES)
     for end, side in ((VALUES[:, 0], -1), (VALUES[:, -1], 1)):
-        np.testing.assert_allclose(said.pdf(end - side * 1e-9), said.pdf(end + side * 1e-9), rtol=1e-6)
+        np.testing.assert_allclose(
+            said.pdf(end - side * 1e-9), said.pdf(end + side * 1e-9), rtol=1e-6
+        )
     t = 0.05 * 2 / 0.15
     known = 0.05 * stats.expon.sf(5, scale=t)
-    assert said.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(known) and said.ppf(0.0)[0] == -np.inf and said.ppf(1.0)[1] == np.inf
+    assert (
+        said.cdf(np.array([-8.0, 0.0]))[0] == pytest.approx(known)
+        and said.ppf(0.0)[0] == -np.inf
+        and said.ppf(1.0)[1] == np.inf
+    )
 
 
 def test_far_out_levels_still_tell_values_apart():
     """Where the distribution function is 0 or 1 to the last bit; and they lead back."""
-    said, y = QuantileGrid(LEVELS, VALUES), np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]])
+    said, y = (
+        QuantileGrid(LEVELS, VALUES),
+        np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),
+    )
     levels = said.levels(y)
-    assert (levels[:, :2] < 0).all() and (levels[:, 3:] > 1).all() and (np.diff(levels, axis=1) > 0).all()
+    assert (
+        (levels[:, :2] < 0).all()
+        and (levels[:, 3:] > 1).all()
+        and (np.diff(levels, axis=1) > 0).all()
+    )
     assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) / (0.1 * 1 / 0.2))
     np.testing.assert_allclose(said.at_levels(levels), y)
     np.testing.assert_array_equal(said.levels(y[:, 2]), said.cdf(y[:, 2]))
 
 
 def test_a_dense_grid_is_the_distribution_itself():
-    """Of 99 levels of a standard normal: to the 2 % of its variance that lie beyond, and 0.002 of its CRPS."""
+    """Of 99 levels of a standard normal: to the 2 % of its variance that lie beyond, and 0.002 of
+    its CRPS.
+    """
     levels = np.linspace(0.01, 0.99, 99)
-    said, y = QuantileGrid(levels, np.tile(stats.norm.ppf(levels), (3, 1))), np.array([-1.0, 0.0, 2.0])
+    said, y = (
+        QuantileGrid(levels, np.tile(stats.norm.ppf(levels), (3, 1))),
+        np.array([-1.0, 0.0, 2.0]),
+    )
     np.testing.assert_allclose(said.mean(), 0, atol=1e-9)
     np.testing.assert_allclose(said.var(), 1, atol=0.02)
     known = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
@@ -100,7 +136,9 @@ def test_tied_quantiles_are_a_point_mass_of_the_distribution_itself():
 
 
 def test_beyond_tied_quantiles_levels_go_on_in_units_of_the_nearest_that_differ():
-    """Tails of .05 (1 - 0) / (.5 - .05) below the first row, and of .1 (4 - 2) / (.9 - .5) above the second one."""
+    """Tails of .05 (1 - 0) / (.5 - .05) below the first row, and of .1 (4 - 2) / (.9 - .5) above
+    the second one.
+    """
     said = QuantileGrid(LEVELS, TIED[:2])
     low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
     assert said.levels(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
@@ -112,10 +150,16 @@ def test_beyond_tied_quantiles_levels_go_on_in_units_of_the_nearest_that_differ(
 
 
 def test_nearly_tied_quantiles_are_as_tied_ones():
-    """Interpolated quantiles differ by rounding, and in units of that any distance would be infinite; to three digits of the gaps."""
+    """Interpolated quantiles differ by rounding, and in units of that any distance would be
+    infinite; to three digits of the gaps.
+    """
     nudged = TIED + np.array([0, 1e-16, 0, 0, 0])
     y = np.array([-3.0, 9.0, 4.0])
-    np.testing.assert_allclose(QuantileGrid(LEVELS, nudged)[:2].levels(y[:2]), QuantileGrid(LEVELS, TIED)[:2].levels(y[:2]), rtol=1e-3)
+    np.testing.assert_allclose(
+        QuantileGrid(LEVELS, nudged)[:2].levels(y[:2]),
+        QuantileGrid(LEVELS, TIED)[:2].levels(y[:2]),
+        rtol=1e-3,
+    )
     flat = QuantileGrid(LEVELS, 0.3 + np.array([[0, 0, 0, 1e-17, 5e-17]]))
     assert flat.levels(np.array([[0.1, 0.4]])).tolist() == [[-np.inf, np.inf]]
 
@@ -123,7 +167,9 @@ def test_nearly_tied_quantiles_are_as_tied_ones():
 def test_of_one_point_no_distance_is_known():
     said = QuantileGrid(LEVELS, TIED[2:])
     assert said.levels(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
-    assert said.at_levels(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [[3.0] * 7]
+    assert said.at_levels(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
+        [3.0] * 7
+    ]
     lowest, highest = said.unknown_levels()
     assert (lowest, highest) == (pytest.approx(0.05 / np.e), pytest.approx(1 - 0.1 / np.e))
 
@@ -131,7 +177,10 @@ def test_of_one_point_no_distance_is_known():
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=5, max_size=5), st.floats(-20, 3))
 def test_levels_order_values_as_the_distribution_function_does(values, y):
-    said, steps = QuantileGrid(LEVELS, np.array([values])), np.array([[-30.0, y, y + 0.5, 3.6]])  # far above, 1 - F has no digits
+    said, steps = (
+        QuantileGrid(LEVELS, np.array([values])),
+        np.array([[-30.0, y, y + 0.5, 3.6]]),
+    )  # far above, 1 - F has no digits
     levels, cdf = said.levels(steps)[0], said.cdf(steps)[0]
     assert (levels[1:] >= levels[:-1]).all() and (cdf[1:] >= cdf[:-1]).all()
     if len(set(values)) > 1:

@@ -1,4 +1,6 @@
-"""Distributions behind a map of PIT values: against the weighted sample that they are, made in full and measured naively."""
+"""Distributions behind a map of PIT values: against the weighted sample that they are, made in full
+and measured naively.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ WEIGHTS = st.lists(st.integers(0, 5), min_size=12, max_size=12).filter(lambda w:
 
 
 def naive_quantile(pits, weights, q: Fraction):
-    """The smallest PIT value at which the weights up to it reach q of their sum, in exact numbers."""
+    """The smallest PIT value at which the weights up to it reach q of their sum, in exact
+    numbers.
+    """
     total, reached = sum(weights), Fraction(0)
     for pit, weight in sorted(zip(pits.tolist(), weights, strict=True)):
         reached += Fraction(weight, total)
@@ -32,7 +36,9 @@ def naive_quantile(pits, weights, q: Fraction):
 
 @given(PITS, WEIGHTS, st.integers(1, 40), st.integers(1, 40))
 def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
-    """Levels that lie on a step to the last digit are on it, in spite of the sums of weights in float64."""
+    """Levels that lie on a step to the last digit are on it, in spite of the sums of weights in
+    float64.
+    """
     weights, q = weights[: len(pits)], Fraction(min(a, b), max(a, b))
     found = WeightedEcdf.of(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
     assert found.tolist() == [naive_quantile(pits, weights, q)]
@@ -49,8 +55,12 @@ def test_equal_weights_are_numpys_inverted_cdf():
     pits = np.random.default_rng(0).random(1000)
     q = np.append(np.linspace(0, 1, 401), [(1 - 0.95) / 2, (1 + 0.95) / 2])
     found = WeightedEcdf.of(pits).ppf(q)
-    np.testing.assert_array_equal(found[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf"))
-    np.testing.assert_array_equal(found[-2:], np.sort(pits)[[24, 974]])  # 25 and 975 of 1000 reach .025 and .975
+    np.testing.assert_array_equal(
+        found[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf")
+    )
+    np.testing.assert_array_equal(
+        found[-2:], np.sort(pits)[[24, 974]]
+    )  # 25 and 975 of 1000 reach .025 and .975
 
 
 def test_the_interval_holds_its_share_of_the_rows_that_made_it():
@@ -62,7 +72,9 @@ def test_the_interval_holds_its_share_of_the_rows_that_made_it():
 
 
 def bases(n: int):
-    """The same normal distributions, with the short way for location and scale and without; and gammas."""
+    """The same normal distributions, with the short way for location and scale and without; and
+    gammas.
+    """
     rng = np.random.default_rng(n)
     loc, scale = rng.normal(size=n), rng.uniform(0.5, 2, size=n)
     return {
@@ -75,7 +87,9 @@ def bases(n: int):
 @pytest.mark.parametrize("base", ["normal", "norm of scipy", "gamma"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypatch):
-    """Naively: the whole n × m sample, E|X - y| - E|X - X'|/2 as a double sum. Blocks of one row give the same bits."""
+    """Naively: the whole n × m sample, E|X - y| - E|X - X'|/2 as a double sum. Blocks of one row
+    give the same bits.
+    """
     rng = np.random.default_rng(0)
     pits, weights = rng.beta(2, 1, size=40), rng.random(40) if weighted else np.ones(40)
     given = bases(25)[base]
@@ -99,7 +113,9 @@ def test_it_is_a_distribution(pits, y, q):
     low, high = new.cdf(np.array([y, y])), new.cdf(np.array([y + 1, y + 1]))
     assert ((low >= 0) & (low <= high) & (high <= 1)).all()
     x = new.ppf(q)
-    assert (new.cdf(x + 1e-9) >= q - 1e-12).all() and (new.cdf(x - 1e-6) <= q + 1e-12).all() | (q == 0)
+    assert (new.cdf(x + 1e-9) >= q - 1e-12).all() and (new.cdf(x - 1e-6) <= q + 1e-12).all() | (
+        q == 0
+    )
 
 
 def test_pit_values_of_uniform_ones_change_nothing_much():
@@ -121,8 +137,16 @@ def test_recalibration_makes_the_rows_uniform_that_it_was_made_of():
 
 def test_shapes_and_fewer_rows():
     new = Recalibrated(bases(6)["gamma"], WeightedEcdf.of(np.array([0.2, 0.7, 0.9])))
-    assert (new.ppf(0.5).shape, new.ppf(np.array([0.1, 0.9])).shape, new.ppf(np.full((6, 3), 0.5)).shape) == ((6,), (6, 2), (6, 3))
-    assert (new.cdf(np.ones(6)).shape, new.cdf(np.ones((6, 4))).shape, new.sample(5, np.random.default_rng(0)).shape) == (
+    assert (
+        new.ppf(0.5).shape,
+        new.ppf(np.array([0.1, 0.9])).shape,
+        new.ppf(np.full((6, 3), 0.5)).shape,
+    ) == ((6,), (6, 2), (6, 3))
+    assert (
+        new.cdf(np.ones(6)).shape,
+        new.cdf(np.ones((6, 4))).shape,
+        new.sample(5, np.random.default_rng(0)).shape,
+    ) == (
         (6,),
         (6, 4),
         (6, 5),
@@ -136,21 +160,32 @@ def test_shapes_and_fewer_rows():
 
 def test_draws_are_the_atoms_in_their_shares():
     """Of 3000 draws; 4.5 standard deviations of a share."""
-    new = Recalibrated(Normal(np.zeros(1), np.ones(1)), WeightedEcdf.of(np.array([0.25, 0.75]), np.array([1.0, 3.0])))
+    new = Recalibrated(
+        Normal(np.zeros(1), np.ones(1)),
+        WeightedEcdf.of(np.array([0.25, 0.75]), np.array([1.0, 3.0])),
+    )
     drawn = new.sample(3000, np.random.default_rng(0))[0]
     low, high = stats.norm.ppf([0.25, 0.75])
     assert set(drawn.round(12)) == {round(low, 12), round(high, 12)}
     assert abs((drawn > 0).mean() - 0.75) < 4.5 * np.sqrt(0.75 * 0.25 / 3000)
 
 
-@pytest.mark.parametrize(("base", "far"), [("normal", 200.0), ("norm of scipy", 36.0), ("gamma", 300.0)])
+@pytest.mark.parametrize(
+    ("base", "far"), [("normal", 200.0), ("norm of scipy", 36.0), ("gamma", 300.0)]
+)
 def test_levels_order_values_where_the_distribution_function_cannot(base, far):
-    """In units of the scale: the distribution function until it is 1, then strictly increasing, and back to the values."""
+    """In units of the scale: the distribution function until it is 1, then strictly increasing, and
+    back to the values.
+    """
     given = bases(3)[base]
     scale = given.scale if base == "normal" else given.parameters["scale"]
     y = given.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, far, 40)
     levels, inside = given.levels(y), given.cdf(y) < 1
-    assert (np.diff(levels) >= 0).all() and (np.diff(levels)[~inside[:, :-1]] > 0).all() and not inside.all()
+    assert (
+        (np.diff(levels) >= 0).all()
+        and (np.diff(levels)[~inside[:, :-1]] > 0).all()
+        and not inside.all()
+    )
     np.testing.assert_array_equal(levels[inside], given.cdf(y)[inside])
     np.testing.assert_allclose(given.at_levels(levels)[~inside], y[~inside], rtol=1e-9)
 
@@ -159,7 +194,11 @@ def test_levels_order_values_where_the_distribution_function_cannot(base, far):
     ("pits", "weights", "message"),
     [
         ([0.0, 0.5], None, "PIT values must be at least one number, none of them 0 or 1, got 0.0"),
-        ([0.5, np.nan], None, "PIT values must be at least one number, none of them 0 or 1, got nan"),
+        (
+            [0.5, np.nan],
+            None,
+            "PIT values must be at least one number, none of them 0 or 1, got nan",
+        ),
         ([], None, "PIT values must be at least one number, none of them 0 or 1, got (0,)"),
         ([0.5, 0.6], [1.0, -1.0], "weights must be 2 numbers from 0, not all 0, got [1.0, -1.0]"),
         ([0.5, 0.6], [0.0, 0.0], "weights must be 2 numbers from 0, not all 0, got [0.0, 0.0]"),
@@ -174,4 +213,6 @@ def test_it_is_written_and_read_to_the_bit():
     for base in bases(4).values():
         new = Recalibrated(base, WeightedEcdf.of(np.array([0.3, 0.6])))
         again = read(to_bytes(new), "it").value
-        np.testing.assert_array_equal(again.ppf(np.array([0.2, 0.8])), new.ppf(np.array([0.2, 0.8])))
+        np.testing.assert_array_equal(
+            again.ppf(np.array([0.2, 0.8])), new.ppf(np.array([0.2, 0.8]))
+        )

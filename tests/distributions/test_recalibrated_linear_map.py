@@ -1,4 +1,6 @@
-"""The continuous map of PIT values at its ends: what rounding could make infinite, and values beyond 0 and 1."""
+"""The continuous map of PIT values at its ends: what rounding could make infinite, and values
+beyond 0 and 1.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +14,32 @@ from kdgraph.distributions import LinearMap, Normal, Recalibrated, ScipyFamily, 
 
 @pytest.mark.parametrize("last", [1 - 1e-12, 1 - 2.0**-53, 1.0])
 def test_quantiles_inside_are_finite(last):
-    """Nodes between the last value and 1 are not rounded to 1, where families that have no end are infinite."""
+    """Nodes between the last value and 1 are not rounded to 1, where families that have no end are
+    infinite.
+    """
     bent = LinearMap.of(np.array([0.2, 0.5, last]))
     for base in (ScipyFamily("gamma", {"a": np.full(2, 2.0)}), Normal(np.zeros(2), np.ones(2))):
         new = Recalibrated(base, bent)
-        assert np.isfinite([new.mean(), new.var(), new.crps(np.ones(2)), new.ppf(1 - 1e-9), new.ppf(1e-300)]).all()
+        assert np.isfinite(
+            [new.mean(), new.var(), new.crps(np.ones(2)), new.ppf(1 - 1e-9), new.ppf(1e-300)]
+        ).all()
         assert np.isinf(new.ppf(1.0)).all()
 
 
 INSIDE = st.integers(10, 1014).map(lambda k: k / 1024)
-"""Values in (0, 1); between two neighbouring numbers of a computer, which are apart by less, there is no level to come back."""
+"""Values in (0, 1); between two neighbouring numbers of a computer, which are apart by less, there
+is no level to come back.
+"""
 
 
 @given(st.lists(st.one_of(INSIDE, st.floats(40, 99), st.floats(-99, -40)), min_size=1, max_size=30))
 @settings(max_examples=50, deadline=None)
 def test_values_beyond_are_kept(pits):
-    """R reaches i / (n + 1) at the i-th value and never falls, its inverse with it; beyond -38 and 8.3 a normal distribution goes on.
+    """R reaches i / (n + 1) at the i-th value and never falls, its inverse with it; beyond -38 and
+    8.3 a normal distribution goes on.
 
-    Where a value beyond comes m times, R has a step of m / (n + 1) there, and no level inside of it comes back.
+    Where a value beyond comes m times, R has a step of m / (n + 1) there, and no level inside of it
+    comes back.
     """
     bent = LinearMap.of(np.array(pits))
     (levels, times), n = np.unique(pits, return_counts=True), len(pits)
@@ -38,13 +48,17 @@ def test_values_beyond_are_kept(pits):
     assert (np.diff(bent.levels) >= 0).all() and (np.diff(bent.cumulative) >= 0).all()
     assert bent.cdf(np.array([min(0.0, *pits) - 1, max(1.0, *pits) + 1])).tolist() == [0, 1]
     q = np.linspace(0, 1, 101)
-    np.testing.assert_allclose(bent.cdf(bent.ppf(q)), q, atol=1e-9 if max(map(abs, pits)) <= 1 else times.max() / (n + 1))
+    np.testing.assert_allclose(
+        bent.cdf(bent.ppf(q)), q, atol=1e-9 if max(map(abs, pits)) <= 1 else times.max() / (n + 1)
+    )
     for base in (Normal(np.zeros(1), np.ones(1)), WeightedSamples(np.array([[-1.0, 0.0, 2.0]]))):
         assert (np.diff(Recalibrated(base, bent).ppf(q)[0]) >= 0).all()
 
 
 def test_new_quantiles_leave_the_range_of_an_ensemble():
-    """Outcomes three times as wide as it: afterwards the quantile at the middle of the values beyond is where they are."""
+    """Outcomes three times as wide as it: afterwards the quantile at the middle of the values
+    beyond is where they are.
+    """
     base = WeightedSamples(np.linspace(-1, 1, 21)[None])
     y = np.linspace(-3, 3, 41)
     bent = LinearMap.of(base[np.zeros(41, dtype=int)].levels(y))

@@ -8,13 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kdgraph.distributions import Normal, RankedEcdf, Recalibrated, ScipyFamily, ScoredEcdf, WeightedEcdf
+from kdgraph.distributions import (
+    Normal,
+    RankedEcdf,
+    Recalibrated,
+    ScipyFamily,
+    ScoredEcdf,
+    WeightedEcdf,
+)
 from kdgraph.distributions.row_pit_maps import Stack
 from kdgraph.persistence import read, to_bytes
 
 
 def some(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
-    """PIT values with ties, one beyond, which of them each row has, and weights of which some are 0; all exact in float32."""
+    """PIT values with ties, one beyond, which of them each row has, and weights of which some are
+    0; all exact in float32.
+    """
     rng = np.random.default_rng(seed)
     pits = np.r_[rng.integers(1, 20, size=c - 1) / 20, 9.5]
     rows = np.stack([rng.choice(c, size=k, replace=False) for _ in range(n)])
@@ -37,7 +46,9 @@ def test_each_row_is_the_map_of_its_own_pit_values(seed, k):
 
 BASES = {
     "normal": Normal(np.arange(6.0), np.linspace(1, 2, 6)),
-    "gamma of one shape": ScipyFamily("gamma", {"a": np.full(6, 3.0), "scale": np.linspace(1, 2, 6)}),
+    "gamma of one shape": ScipyFamily(
+        "gamma", {"a": np.full(6, 3.0), "scale": np.linspace(1, 2, 6)}
+    ),
     "gammas": ScipyFamily("gamma", {"a": np.linspace(1, 5, 6)}),
 }
 
@@ -45,7 +56,9 @@ BASES = {
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("scored", [False, True])
 def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatch):
-    """Naively, row by row; and blocks of one row give the same bits. Float32 keeps scores to 6e-8."""
+    """Naively, row by row; and blocks of one row give the same bits. Float32 keeps scores to
+    6e-8.
+    """
     pits, rows, weights = some()
     pits = np.minimum(pits, 0.999)
     scores = stats.norm.ppf(pits)[rows]
@@ -57,10 +70,14 @@ def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatc
         mean = x @ w
         crps = np.abs(x - y[i]) @ w - w @ np.abs(x[:, None] - x) @ w / 2
         expected = [mean, (x - mean) ** 2 @ w, crps]
-        np.testing.assert_allclose([new.mean()[i], new.var()[i], new.crps(y)[i]], expected, rtol=2e-6 if scored else 1e-10)
+        np.testing.assert_allclose(
+            [new.mean()[i], new.var()[i], new.crps(y)[i]], expected, rtol=2e-6 if scored else 1e-10
+        )
         order = np.argsort(x)
         reached = np.cumsum(w[order])
-        assert new.ppf(0.4)[i] == pytest.approx(x[order][np.searchsorted(reached, 0.4 * (1 - 1e-12))], rel=1e-6)
+        assert new.ppf(0.4)[i] == pytest.approx(
+            x[order][np.searchsorted(reached, 0.4 * (1 - 1e-12))], rel=1e-6
+        )
         assert new.cdf(np.full(6, 4.0))[i] == pytest.approx(w[x <= 4.0].sum(), abs=1e-12)
     whole = new.mean(), new.crps(y), new.ppf(0.4)
     monkeypatch.setattr("kdgraph.distributions.base.VALUES_AT_A_TIME", 9)
@@ -69,7 +86,9 @@ def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatc
 
 @pytest.mark.parametrize("family", ["normal", "gamma of one shape"])
 def test_the_residual_stands_for_the_pit_value(family, monkeypatch):
-    """loc + scale·z with z the standardised outcome, whatever the shape; and the same as through the quantiles of each row."""
+    """loc + scale·z with z the standardised outcome, whatever the shape; and the same as through
+    the quantiles of each row.
+    """
     base = BASES[family]
     rng = np.random.default_rng(0)
     y = base.ppf(rng.random((6, 1)))[:, 0]
@@ -77,7 +96,9 @@ def test_the_residual_stands_for_the_pit_value(family, monkeypatch):
     new = Recalibrated(base, RankedEcdf.of(base.levels(y), rows, np.ones((6, 4))))
     known = base.standard()
     z = (y - known.loc) / known.scale
-    np.testing.assert_allclose(new.mean(), known.loc + known.scale * z[rows].mean(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(
+        new.mean(), known.loc + known.scale * z[rows].mean(axis=1), rtol=1e-9
+    )
     short = new.mean(), new.var(), new.crps(y)
     monkeypatch.setattr(type(base), "standard", lambda self: None)
     np.testing.assert_allclose((new.mean(), new.var(), new.crps(y)), short, rtol=1e-9)
@@ -90,7 +111,10 @@ def test_families_whose_shape_differs_have_nothing_in_common():
 def test_blocks_of_different_widths_are_one_map():
     """The row with fewer values is to the bit what it is alone, weights of 0 behind it or not."""
     pits, rows, weights = some(k=9)
-    parts = [RankedEcdf.of(pits, rows[:2, :5], weights[:2, :5]), RankedEcdf.of(pits, rows[2:], weights[2:])]
+    parts = [
+        RankedEcdf.of(pits, rows[:2, :5], weights[:2, :5]),
+        RankedEcdf.of(pits, rows[2:], weights[2:]),
+    ]
     for order in ((0, 1), (1, 0)):
         stack = Stack(6)
         for i in order:
@@ -117,7 +141,10 @@ def test_they_are_distributions(seed, y, q):
     """Increasing from 0 to 1; ppf(q) is the smallest value with cdf >= q; quantiles never cross."""
     pits, rows, weights = some(seed=seed)
     pits = np.minimum(pits, 0.999)
-    for pit_map in (RankedEcdf.of(pits, rows, weights), ScoredEcdf.of(stats.norm.ppf(pits)[rows], weights)):
+    for pit_map in (
+        RankedEcdf.of(pits, rows, weights),
+        ScoredEcdf.of(stats.norm.ppf(pits)[rows], weights),
+    ):
         new = Recalibrated(Normal(np.zeros(6), np.ones(6)), pit_map)
         low, high = new.cdf(np.full(6, y)), new.cdf(np.full(6, y + 1))
         assert ((low >= 0) & (low <= high) & (high <= 1)).all()
@@ -142,7 +169,11 @@ def test_pit_values_without_a_quantile_are_refused(bad):
 
 
 def test_many_neighbours_take_little_memory():
-    """10,000 rows of 1,000 neighbours each: 6 bytes a neighbour are 60 MB. Here a hundredth of it."""
+    """10,000 rows of 1,000 neighbours each: 6 bytes a neighbour are 60 MB. Here a hundredth of
+    it.
+    """
     rng = np.random.default_rng(0)
-    pit_map = RankedEcdf.of(rng.random(1000), rng.integers(0, 1000, size=(100, 1000)), rng.random((100, 1000)))
+    pit_map = RankedEcdf.of(
+        rng.random(1000), rng.integers(0, 1000, size=(100, 1000)), rng.random((100, 1000))
+    )
     assert pit_map.ranks.nbytes + pit_map.weights.nbytes == 600_000

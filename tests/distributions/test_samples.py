@@ -29,9 +29,13 @@ def test_it_is_the_weighted_sample(seed, m):
             (x[i] - x[i] @ share) ** 2 @ share, abs=1e-14
         )
         assert given.cdf(y)[i] == pytest.approx(share[x[i] <= y[i]].sum())
-        assert given.crps(y)[i] == pytest.approx(np.abs(x[i] - y[i]) @ share - share @ np.abs(x[i][:, None] - x[i]) @ share / 2, abs=1e-12)
+        assert given.crps(y)[i] == pytest.approx(
+            np.abs(x[i] - y[i]) @ share - share @ np.abs(x[i][:, None] - x[i]) @ share / 2,
+            abs=1e-12,
+        )
         np.testing.assert_array_equal(
-            given.ppf(np.array([0.1, 0.5, 1.0]))[i], np.quantile(x[i], [0.1, 0.5, 1.0], method="inverted_cdf", weights=w[i])
+            given.ppf(np.array([0.1, 0.5, 1.0]))[i],
+            np.quantile(x[i], [0.1, 0.5, 1.0], method="inverted_cdf", weights=w[i]),
         )
 
 
@@ -42,12 +46,18 @@ def test_levels_order_values_and_lead_back_to_them(seed, m):
     given = WeightedSamples(drawn(m=m, seed=seed)[0])
     y = np.linspace(given.x[:, 0] - 3, given.x[:, -1] + 3, 60).T
     levels = given.levels(y)
-    assert (np.diff(levels, axis=1) > 0).all() and (levels[:, 0] < 0).all() and (levels[:, -1] > 1).all()
+    assert (
+        (np.diff(levels, axis=1) > 0).all()
+        and (levels[:, 0] < 0).all()
+        and (levels[:, -1] > 1).all()
+    )
     np.testing.assert_allclose(given.at_levels(levels), y, atol=1e-9)
 
 
 def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
-    """Ten values within ±0.1 of which none is an outcome, behind a map of where outcomes were: five deviations off."""
+    """Ten values within ±0.1 of which none is an outcome, behind a map of where outcomes were: five
+    deviations off.
+    """
     one = WeightedSamples(np.tile(np.linspace(-0.1, 0.1, 10), (4, 1)))
     y = np.array([-1.0, -0.5, 0.5, 1.0])
     new = Recalibrated(one, WeightedEcdf.of(one.levels(y)))
@@ -73,7 +83,17 @@ def test_without_weights_they_are_equal_to_the_bit_and_one_number():
 
 
 def _everything(of: WeightedSamples, y: np.ndarray) -> list[np.ndarray]:
-    return [of.x, of.weights, of.mean(), of.var(), of.crps(y), of.cdf(y), of.levels(y), of.ppf(y / 2 + 0.5), of.at_levels(y)]
+    return [
+        of.x,
+        of.weights,
+        of.mean(),
+        of.var(),
+        of.crps(y),
+        of.cdf(y),
+        of.levels(y),
+        of.ppf(y / 2 + 0.5),
+        of.at_levels(y),
+    ]
 
 
 def test_fewer_rows_and_what_is_written():
@@ -87,7 +107,11 @@ def test_fewer_rows_and_what_is_written():
 @pytest.mark.parametrize(
     ("x", "weights", "message"),
     [
-        ([[np.nan]], None, r"^x must have a row of finite numbers for each row, got shape \(1, 1\)$"),
+        (
+            [[np.nan]],
+            None,
+            r"^x must have a row of finite numbers for each row, got shape \(1, 1\)$",
+        ),
         ([[1.0, 2.0]], [0.0, 0.0], "^weights must be numbers from 0, in no row all 0$"),
     ],
 )

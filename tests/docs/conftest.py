@@ -42,7 +42,11 @@ def hooks() -> dict[str, ModuleType]:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, worker_id) -> Path:
     """The site, built once for all processes that test it."""
-    shared = tmp_path_factory.getbasetemp() if worker_id == "master" else tmp_path_factory.getbasetemp().parent
+    shared = (
+        tmp_path_factory.getbasetemp()
+        if worker_id == "master"
+        else tmp_path_factory.getbasetemp().parent
+    )
     folder = shared / "site"
     with FileLock(shared / "site.lock"):
         if not (folder / "index.html").exists():
@@ -54,8 +58,20 @@ def site(tmp_path_factory, worker_id) -> Path:
 def build(folder: Path, here: Path) -> Path:
     """As ``make docs`` builds it, in a process that can open no connection."""
     (here / "sitecustomize.py").write_text(OFFLINE)
-    environment = os.environ | {"PYTHONPATH": f"{here}{os.pathsep}{ROOT}", "NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = os.environ | {
+        "PYTHONPATH": f"{here}{os.pathsep}{ROOT}",
+        "NO_MKDOCS_2_WARNING": "1",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return folder

@@ -26,7 +26,9 @@ def front(path: Path) -> dict:
 
 def test_every_preset_has_one_page():
     listed = [preset for path in METHODS for preset in front(path)["presets"]]
-    assert sorted(listed) == sorted(path.stem for path in (CONF / "method").glob("*.yaml") if not path.stem.startswith("_"))
+    assert sorted(listed) == sorted(
+        path.stem for path in (CONF / "method").glob("*.yaml") if not path.stem.startswith("_")
+    )
 
 
 @pytest.mark.parametrize("path", METHODS, ids=lambda path: path.stem)
@@ -39,15 +41,30 @@ def test_a_method_has_a_formula_its_source_when_to_use_it_and_its_limits(path):
 
 def test_every_formula_is_one_in_mathml(hooks):
     for path in sorted(DOCS.rglob("*.md")):
-        text = re.sub(r"```.*?```|`[^`]*`|^ {4}.*?$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-        for formula in re.findall(r"\$\$(.+?)\$\$", text, re.DOTALL) + re.findall(r"(?<!\$)\$([^$\n]+)\$(?!\$)", text):
+        text = re.sub(
+            r"```.*?```|`[^`]*`|^ {4}.*?$",
+            "",
+            path.read_text(encoding="utf-8"),
+            flags=re.DOTALL | re.MULTILINE,
+        )
+        for formula in re.findall(r"\$\$(.+?)\$\$", text, re.DOTALL) + re.findall(
+            r"(?<!\$)\$([^$\n]+)\$(?!\$)", text
+        ):
             assert hooks["formulas"].mathml(formula).startswith("<math"), (path, formula)
 
 
 def test_every_picture_is_drawn_by_the_command_and_shown():
-    drawn = re.findall(r'^    "(\w+)": \(\1, ".+"\),$', (DOCS / "draw.py").read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(drawn) >= 4 and sorted(drawn) == sorted(path.stem for path in (DOCS / "pictures").glob("*.svg"))
-    text = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("index.md", "concepts.md"))
+    drawn = re.findall(
+        r'^    "(\w+)": \(\1, ".+"\),$',
+        (DOCS / "draw.py").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert len(drawn) >= 4 and sorted(drawn) == sorted(
+        path.stem for path in (DOCS / "pictures").glob("*.svg")
+    )
+    text = "".join(
+        (DOCS / name).read_text(encoding="utf-8") for name in ("index.md", "concepts.md")
+    )
     assert [name for name in drawn if f"](pictures/{name}.svg)" not in text] == []
 
 
@@ -59,27 +76,38 @@ def test_examples_in_hooks(hooks, name):
 
 def test_a_formula_that_cannot_be_shown_is_refused_with_its_page(hooks):
     page = SimpleNamespace(file=SimpleNamespace(src_uri="x.md"))
-    with pytest.raises(PluginError, match=r"^x.md: no MathML of \\unknown in the formula \\unknown$"):
-        hooks["formulas"].on_page_content('<span class="arithmatex">\\(\\unknown\\)</span>', page=page)
+    with pytest.raises(
+        PluginError, match=r"^x.md: no MathML of \\unknown in the formula \\unknown$"
+    ):
+        hooks["formulas"].on_page_content(
+            '<span class="arithmatex">\\(\\unknown\\)</span>', page=page
+        )
 
 
 def test_parameters_are_those_of_the_configuration(hooks):
     lines = hooks["presets"].sections(["kde", "kde_pooled"], {})
     text = "\n".join(lines)
     assert "    kdg run dataset=spiral method=kde_pooled" in lines
-    assert "| `bandwidth` | `b_mon2` | b_mon, b_mon2, b_mon4, b_opt or a number in (0, inf) | b_mon \\| b_mon2" in text
+    assert (
+        "| `bandwidth` | `b_mon2` | b_mon, b_mon2, b_mon4, b_opt or a number in (0, inf) | b_mon"
+        " \\| b_mon2" in text
+    )
     assert (
         text.endswith("| `pool` | `cv` | a number in [0, inf) or cv |  |\n")
         or "As calibrator `kde`, but of calibrator `kde_pooled`:" in text
     )
-    assert len([line for line in lines if line.startswith("| `")]) == 10 + 1  # the second shows what is other
+    assert (
+        len([line for line in lines if line.startswith("| `")]) == 10 + 1
+    )  # the second shows what is other
 
 
 @pytest.mark.parametrize(
     ("preset", "keys"),
     [
         ("gated_cautious", ["price", "distance"]),  # through two files that it builds on
-        pytest.param("oe", ["changes.exposure.weight"], marks=pytest.mark.slow),  # of a node that comes from the parents; imports torch
+        pytest.param(
+            "oe", ["changes.exposure.weight"], marks=pytest.mark.slow
+        ),  # of a node that comes from the parents; imports torch
         ("local_pit_conformal", ["recalibrator.k", "share"]),  # of a recalibrator within
         ("gamma_glm", ["dispersion"]),  # the parent, where nothing stands after it
         pytest.param("energy_tuned", ["exposure.margin_in", "temperature"], marks=pytest.mark.slow),
@@ -99,17 +127,36 @@ def test_an_unknown_preset_is_refused(hooks):
 def test_links_of_texts_lead_to_what_the_site_has(hooks):
     relinked = hooks["checkout"].relinked
     there = Files([])
-    said = "[m](CONTRIBUTING.md), [of the package](kdgraph/errors.py), [out](https://example.org/x.md), `[x](y)`"
-    assert relinked(said, "", "a/b.md", there).startswith("m, of the package, [out](https://example.org/x.md)")
+    said = (
+        "[m](CONTRIBUTING.md), [of the package](kdgraph/errors.py),"
+        " [out](https://example.org/x.md), `[x](y)`"
+    )
+    assert relinked(said, "", "a/b.md", there).startswith(
+        "m, of the package, [out](https://example.org/x.md)"
+    )
     with pytest.raises(PluginError, match=r"^b\.md links to not_there\.md, which is not there$"):
         relinked("[x](not_there.md)", "", "b.md", there)
-    assert relinked("```\n[x](not_there.md)\n```\n    [x](not_there.md)", "", "b.md", there).count("not_there") == 2
+    assert (
+        relinked("```\n[x](not_there.md)\n```\n    [x](not_there.md)", "", "b.md", there).count(
+            "not_there"
+        )
+        == 2
+    )
 
 
 def test_results_that_are_found_are_listed(hooks):
-    config: Any = SimpleNamespace(site_dir="site", use_directory_urls=False, plugins=SimpleNamespace(_current_plugin="x"))
-    contents = {"index.md": "# Results", "page.md": "# Every number\n\nThis.", "cells.csv": "a", "alone/page.html": "<p>"}
-    files = Files([File.generated(config, f"results/{name}", content=text) for name, text in contents.items()])
+    config: Any = SimpleNamespace(
+        site_dir="site", use_directory_urls=False, plugins=SimpleNamespace(_current_plugin="x")
+    )
+    contents = {
+        "index.md": "# Results",
+        "page.md": "# Every number\n\nThis.",
+        "cells.csv": "a",
+        "alone/page.html": "<p>",
+    }
+    files = Files(
+        [File.generated(config, f"results/{name}", content=text) for name, text in contents.items()]
+    )
     assert hooks["checkout"].found_in_results(files).splitlines() == [
         "- [Every number](page.md)",
         "- [page.html](alone/page.html), the same by itself",
@@ -118,7 +165,11 @@ def test_results_that_are_found_are_listed(hooks):
 
 
 def test_sections_of_the_readme(hooks):
-    assert hooks["checkout"].section("What you get").startswith("    $ kdg run dataset=spiral method=kdf\n")
+    assert (
+        hooks["checkout"]
+        .section("What you get")
+        .startswith("    $ kdg run dataset=spiral method=kdf\n")
+    )
     with pytest.raises(PluginError, match="the README has no section 'What you do not get'"):
         hooks["checkout"].section("What you do not get")
 
@@ -128,8 +179,14 @@ def test_a_page_of_figures_shows_what_is_drawn_and_says_what_is_missing(hooks, t
     (table.parent / "pictures").mkdir(parents=True)
     (table.parent / "pictures" / "a.svg").write_text("<svg/>")
     table.write_text(
-        'figure,page,shows,drawn_by,files,caption,missing\n1,2,a line,python -m x,pictures/a,As printed.,\n2,2,b,,,,"weights, here"\n'
+        "figure,page,shows,drawn_by,files,caption,missing\n1,2,a line,python -m x,pictures/a,As"
+        ' printed.,\n2,2,b,,,,"weights, here"\n'
     )
     text = hooks["checkout"].figures_page(table)
-    assert "![Figure 1](pictures/a.svg)" in text and "A line." in text and "As printed." in text and "`python -m x`" in text
+    assert (
+        "![Figure 1](pictures/a.svg)" in text
+        and "A line." in text
+        and "As printed." in text
+        and "`python -m x`" in text
+    )
     assert text.rstrip().endswith("*Missing:* weights, here.")

@@ -13,15 +13,26 @@ from selenium.webdriver.support.ui import WebDriverWait
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-LOADS = re.compile(r"<(?:script|link|img|iframe|source|object|embed)\b[^>]*?\b(?:src|href|data|srcset)=[\"']?((?:https?:)?//[^\"' >]+)")
+LOADS = re.compile(
+    r"<(?:script|link|img|iframe|source|object|embed)\b[^>]*?\b(?:src|href|data|srcset)=[\"']?((?:https?:)?//[^\"'"
+    r" >]+)"
+)
 
 
 def pages(site: Path) -> dict[str, str]:
-    return {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in sorted(site.rglob("*.html"))}
+    return {
+        path.relative_to(site).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(site.rglob("*.html"))
+    }
 
 
 def anchors(site: Path, folder: str, pattern: str) -> set[str]:
-    return {found for name, text in pages(site).items() if name.startswith(folder) for found in re.findall(pattern, text)}
+    return {
+        found
+        for name, text in pages(site).items()
+        if name.startswith(folder)
+        for found in re.findall(pattern, text)
+    }
 
 
 def test_no_page_loads_anything_from_elsewhere(site):
@@ -29,25 +40,47 @@ def test_no_page_loads_anything_from_elsewhere(site):
         assert LOADS.findall(text) == [], name
         assert "unpkg.com" not in text and 'class="mermaid"' not in text, name
     for style in site.rglob("*.css"):
-        assert re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")) == [], style
+        assert (
+            re.findall(
+                r"(?:@import|url\()\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")
+            )
+            == []
+        ), style
 
 
 def test_every_method_has_its_place(site):
     found = {
-        anchor for name, text in pages(site).items() if name.startswith("methods/") for anchor in re.findall(r'<h3 id="([\w]+)"', text)
+        anchor
+        for name, text in pages(site).items()
+        if name.startswith("methods/")
+        for anchor in re.findall(r'<h3 id="([\w]+)"', text)
     }
-    assert found >= {path.stem for path in (ROOT / "conf" / "method").glob("*.yaml") if not path.stem.startswith("_")}
+    assert found >= {
+        path.stem
+        for path in (ROOT / "conf" / "method").glob("*.yaml")
+        if not path.stem.startswith("_")
+    }
 
 
 def test_the_reference_has_every_public_name(site, hooks):
-    """Of the library's rooms: each class and function without underscore, and what ``__all__`` lists."""
+    """Of the library's rooms: each class and function without underscore, and what ``__all__``
+    lists.
+    """
     there = anchors(site, "reference/", r'id="(kdgraph\.[\w.]+)"')
     wanted = set()
     for room in hooks["reference"].ROOMS:
-        for path in sorted(path for path in (ROOT / "kdgraph" / room).rglob("*.py") if path.stem == "__init__" or path.stem[0] != "_"):
-            module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(
+            path
+            for path in (ROOT / "kdgraph" / room).rglob("*.py")
+            if path.stem == "__init__" or path.stem[0] != "_"
+        ):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+                ".__init__"
+            )
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith(
+                    "_"
+                ):
                     wanted.add(f"{module}.{node.name}")
     assert len(wanted) > 500
     assert sorted(wanted - there) == []
@@ -76,5 +109,9 @@ def test_the_search_finds_where_pages_are_files(site, browser):
     wait = WebDriverWait(browser, 60, poll_frequency=0.05)
     wait.until(lambda _: field.is_displayed())
     field.send_keys("leaf box")
-    links = wait.until(lambda there: there.find_elements(By.CSS_SELECTOR, ".md-search-result__link"))
-    assert any("methods/detection/leaf_box.html" in (link.get_attribute("href") or "") for link in links)
+    links = wait.until(
+        lambda there: there.find_elements(By.CSS_SELECTOR, ".md-search-result__link")
+    )
+    assert any(
+        "methods/detection/leaf_box.html" in (link.get_attribute("href") or "") for link in links
+    )

@@ -1,4 +1,6 @@
-"""The tutorial: a data set, a parent and a calibrator of a newcomer's in fewer than 60 lines, in an empty folder."""
+"""The tutorial: a data set, a parent and a calibrator of a newcomer's in fewer than 60 lines, in an
+empty folder.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,21 @@ from kdgraph.cli import main
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 FEWER_THAN = 60
 FAST = {"dataset.n_train=200", "dataset.n_test=200"}
-"""Beside what the sweep of the page says: the page's own sizes take minutes, and the first command runs at them."""
+"""Beside what the sweep of the page says: the page's own sizes take minutes, and the first command
+runs at them.
+"""
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```{kind}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
 
 
 def test_it_takes_fewer_than_60_lines_in_all():
-    written = [line for text in blocks("python") + blocks("yaml") for line in text.splitlines()[1:]]  # the first is the name of the file
+    written = [
+        line for text in blocks("python") + blocks("yaml") for line in text.splitlines()[1:]
+    ]  # the first is the name of the file
     assert len(written) < FEWER_THAN
     assert len(blocks("python")) == 1 and len(blocks("yaml")) == 3
 
@@ -46,12 +54,16 @@ def test_a_newcomer_who_follows_it_gets_there(tmp_path, monkeypatch, capsys):
     code, out, err = kdg(one)
     assert (code, err) == (0, "") and "parzen   shrink + forest" in out
     far = re.search(r"confidence at radius 5 +(\S+) +(\S+).*prior (\S+)", out)
-    assert far is not None and float(far[1]) > 0.9 and far[2] == far[3]  # behind the gate the prior is left
+    assert (
+        far is not None and float(far[1]) > 0.9 and far[2] == far[3]
+    )  # behind the gate the prior is left
     code, out, err = kdg(one, "parent.width=-1")
     assert (code, err) == (2, "kdg: parent.width must be in (0, inf), got -1\n")
     assert f"`{err.removeprefix('kdg: ').strip()}`" in PAGE.read_text(encoding="utf-8")
     code, out, err = kdg(sweep, *sorted(FAST), "hydra/launcher=basic")
     assert code == 0 and "10 runs in outputs" in out
     code, out, err = kdg(compare)
-    assert (code, err) == (0, "") and all(name in out for name in ("parzen (parent)", "parzen-isotonic", "parzen-shrink"))
+    assert (code, err) == (0, "") and all(
+        name in out for name in ("parzen (parent)", "parzen-isotonic", "parzen-shrink")
+    )
     sys.modules.pop("newcomer", None)

@@ -10,5 +10,12 @@ from tests.experiments.p1_runs import SIMULATIONS
 
 @pytest.fixture(scope="session")
 def configs():
-    """The experiment on one data set at 1,000 rows, for both parents, both variants and both distances, and two seeds."""
-    return [job.config for job in plan([f"experiment={SIMULATIONS}", "dataset=spiral", "dataset.n_train=1000", "seed=0,1"]).jobs]
+    """The experiment on one data set at 1,000 rows, for both parents, both variants and both
+    distances, and two seeds.
+    """
+    return [
+        job.config
+        for job in plan(
+            [f"experiment={SIMULATIONS}", "dataset=spiral", "dataset.n_train=1000", "seed=0,1"]
+        ).jobs
+    ]

@@ -10,12 +10,28 @@ SIMULATIONS = "paper/p1/simulations"
 
 def record_of(config, error: float) -> dict:
     def entry(of, metric, value, on="test", ood=None, params=None):
-        return {"of": of, "metric": metric, "value": value, "on": on, "ood": ood, "params": params or {}}
+        return {
+            "of": of,
+            "metric": metric,
+            "value": value,
+            "on": on,
+            "ood": ood,
+            "params": params or {},
+        }
 
     at_prior = {0.0: 0.9, 1.0: 0.8, 2.0: 0.508, 3.0: 0.5}
-    far = [entry("calibrated", "mmc", value, "ood", "sphere", {"radius": radius}) for radius, value in at_prior.items()]
-    more = [entry("calibrated", metric, value) for metric, value in (("nll", 2 * error), ("ece", error / 2))]
-    far += [entry("calibrated", "oce", value, "ood", "sphere", {"radius": radius}) for radius, value in ((1.5, 0.01), (2.0, 0.0))]
+    far = [
+        entry("calibrated", "mmc", value, "ood", "sphere", {"radius": radius})
+        for radius, value in at_prior.items()
+    ]
+    more = [
+        entry("calibrated", metric, value)
+        for metric, value in (("nll", 2 * error), ("ece", error / 2))
+    ]
+    far += [
+        entry("calibrated", "oce", value, "ood", "sphere", {"radius": radius})
+        for radius, value in ((1.5, 0.01), (2.0, 0.0))
+    ]
     return {
         "config": config.science(),
         "dataset": {"name": config.dataset["name"], "n_features": 2, "prior": [0.5, 0.5]},
@@ -24,7 +40,12 @@ def record_of(config, error: float) -> dict:
         "gate": config.gate["name"],
         "seed": config.seed,
         "method": config.method,
-        "metrics": [entry("parent", "error", 0.25), entry("calibrated", "error", error), *more, *far],
+        "metrics": [
+            entry("parent", "error", 0.25),
+            entry("calibrated", "error", error),
+            *more,
+            *far,
+        ],
     }
 
 

@@ -1,4 +1,6 @@
-"""What tests of a paper's sentences share: seeds that differ a little, and what is said of each sentence."""
+"""What tests of a paper's sentences share: seeds that differ a little, and what is said of each
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ def held(claims: Iterable[Claim]) -> dict[str, set[bool]]:
     return found
 
 
-def all_are(claims: Iterable[Claim], holds: bool, but: Mapping[str, set[bool]] | None = None) -> set[str]:
-    """Each sentence has parts that all hold, or all fail, but for those that are named; returns the sentences."""
+def all_are(
+    claims: Iterable[Claim], holds: bool, but: Mapping[str, set[bool]] | None = None
+) -> set[str]:
+    """Each sentence has parts that all hold, or all fail, but for those that are named; returns the
+    sentences.
+    """
     found = held(claims)
     assert found == {name: {holds} for name in found} | dict(but or {})
     return set(found)
@@ -35,5 +41,7 @@ def all_are(claims: Iterable[Claim], holds: bool, but: Mapping[str, set[bool]] |
 
 def by_seed(numbers: Numbers) -> pd.DataFrame:
     """As :func:`experiments.p5.records.frame_of` has it: of (method, metric) → value."""
-    rows = [(*key, seed, value * (1 + jitter(seed))) for key, value in numbers.items() for seed in SEEDS]
+    rows = [
+        (*key, seed, value * (1 + jitter(seed))) for key, value in numbers.items() for seed in SEEDS
+    ]
     return pd.DataFrame(rows, columns=["method", "metric", "seed", "value"])

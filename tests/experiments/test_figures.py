@@ -1,4 +1,6 @@
-"""Every figure of the five papers is drawn, as SVG and PDF with a caption, or refused with what is missing; none is left out."""
+"""Every figure of the five papers is drawn, as SVG and PDF with a caption, or refused with what is
+missing; none is left out.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ HOLDS_WORDS = re.compile(r"[A-Za-z]{3}")
 
 
 def stems(paper: str) -> list[Path]:
-    return [EXPERIMENTS / paper / stem for files in figures_of(EXPERIMENTS / paper).files for stem in files.split()]
+    return [
+        EXPERIMENTS / paper / stem
+        for files in figures_of(EXPERIMENTS / paper).files
+        for stem in files.split()
+    ]
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -52,16 +58,27 @@ def test_every_picture_is_there_as_svg_and_pdf(paper: str) -> None:
         words = ["".join(text.itertext()) for text in ElementTree.parse(svg).iter(TEXT)]
         assert any(HOLDS_WORDS.search(text) for text in words), f"{svg} has no words as text"
         content = pdf.read_bytes()
-        assert content.startswith(b"%PDF-") and content.rstrip().endswith(b"%%EOF") and content.count(b"/Type /Page\n") <= 1, pdf
+        assert (
+            content.startswith(b"%PDF-")
+            and content.rstrip().endswith(b"%%EOF")
+            and content.count(b"/Type /Page\n") <= 1
+        ), pdf
         title, _ = about(stem.name, EXPERIMENTS / paper)
-        assert f"<dc:title>{title}</dc:title>" in svg.read_text() and f"/Title ({title})".encode() in content.replace(b"\\", b""), stem
+        assert (
+            f"<dc:title>{title}</dc:title>" in svg.read_text()
+            and f"/Title ({title})".encode() in content.replace(b"\\", b"")
+        ), stem
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_nothing_else_lies_beside_the_pictures(paper: str) -> None:
-    """No pixels, no picture without its other format, none that neither figures.csv nor a page of the paper knows."""
+    """No pixels, no picture without its other format, none that neither figures.csv nor a page of
+    the paper knows.
+    """
     folder = EXPERIMENTS / paper
-    assert not [path for kind in ("png", "jpg", "jpeg", "gif") for path in folder.rglob(f"*.{kind}")]
+    assert not [
+        path for kind in ("png", "jpg", "jpeg", "gif") for path in folder.rglob(f"*.{kind}")
+    ]
     there = [{path.with_suffix("") for path in folder.rglob(f"*.{kind}")} for kind in FORMATS]
     assert there[0] == there[1]
     pages = "".join(page.read_text() for page in folder.rglob("*.md"))
@@ -84,11 +101,15 @@ def test_every_command_is_understood(paper: str, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
     drawn_by = dict.fromkeys(figures_of(EXPERIMENTS / paper).drawn_by)
-    commands = dict.fromkeys(chain.from_iterable(command.split(" && ") for command in drawn_by if command))
+    commands = dict.fromkeys(
+        chain.from_iterable(command.split(" && ") for command in drawn_by if command)
+    )
     for command in commands:
         program, *words = shlex.split(command)
         if program == "kdg":
-            assert words[0] == "run" and not [word for word in words[1:] if not _composes(word)], command
+            assert words[0] == "run" and not [word for word in words[1:] if not _composes(word)], (
+                command
+            )
             continue
         assert (program, words[0]) == ("python", "-m"), command
         monkeypatch.setattr(sys, "argv", words[1:])
@@ -99,4 +120,6 @@ def test_every_command_is_understood(paper: str, monkeypatch: pytest.MonkeyPatch
 def _composes(word: str) -> bool:
     """Whether a word of a run, "group=option", names a file of conf/, or sets a key."""
     group, _, option = word.partition("=")
-    return bool(option) and (not (CONF / group).is_dir() or (CONF / group / f"{option}.yaml").is_file())
+    return bool(option) and (
+        not (CONF / group).is_dir() or (CONF / group / f"{option}.yaml").is_file()
+    )

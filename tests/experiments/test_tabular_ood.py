@@ -1,4 +1,6 @@
-"""What the benchmark of detection on tables prints at its end, of records whose numbers are given."""
+"""What the benchmark of detection on tables prints at its end, of records whose numbers are
+given.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,18 @@ from kdgraph.results.comparison.ranks import Ranks
 from tests.results.conftest import make_record
 
 
-def run(dataset: str, method: str, auroc: float, oce: float, ece: float, sets: tuple[str, ...] = ("near", "noise")) -> dict:
+def run(
+    dataset: str,
+    method: str,
+    auroc: float,
+    oce: float,
+    ece: float,
+    sets: tuple[str, ...] = ("near", "noise"),
+) -> dict:
     numbers = {"error": 0.1, "ece": ece} | {
-        f"{metric}@{name}": value for name in sets for metric, value in (("auroc", auroc), ("oce", oce))
+        f"{metric}@{name}": value
+        for name in sets
+        for metric, value in (("auroc", auroc), ("oce", oce))
     }
     numbers |= {f"fpr95@{name}": 1 - auroc for name in sets}
     of_parent = {key: 0.3 if "auroc" in key else 0.5 for key in numbers}
@@ -22,7 +33,9 @@ def run(dataset: str, method: str, auroc: float, oce: float, ece: float, sets: t
 
 
 def runs(iso_ece: float, sets: tuple[str, ...] = ("near", "noise")) -> list[dict]:
-    """Eight tables on which density is .01 above k-NN, and whitened KDF has half of isotonic regression's OCE at an ECE of .03."""
+    """Eight tables on which density is .01 above k-NN, and whitened KDF has half of isotonic
+    regression's OCE at an ECE of .03.
+    """
     records = []
     for i in range(8):
         name, more = f"table{i}", 0.001 * i
@@ -43,16 +56,28 @@ def test_methods_stand_by_mean_rank_and_claims_follow_from_the_numbers():
     said = told(0.029)
     lines = [line.split("|")[1].strip(" *") for line in said.splitlines() if line.startswith("|")]
     assert lines[2:7] == ["kdf_whitened", "density", "knn", "isotonic", "random_forest (parent)"]
-    assert "pass: AUROC of density is not significantly below that of knn, the best of knn. +.010, 8/0/0" in said
-    costs = "kdf_whitened has an ECE of at most isotonic's + 0.003, and on average less OCE than all that have it too and are no gate"
+    assert (
+        "pass: AUROC of density is not significantly below that of knn, the best of knn. +.010,"
+        " 8/0/0" in said
+    )
+    costs = (
+        "kdf_whitened has an ECE of at most isotonic's + 0.003, and on average less OCE than all"
+        " that have it too and are no gate"
+    )
     assert f"pass: {costs}. ECE +.0010; OCE .200 against .400 of isotonic, 8/0/0" in said
-    assert "pass: kdf_whitened has on average less OCE than all that is no gate. OCE .200 against .400 of" in said
+    assert (
+        "pass: kdf_whitened has on average less OCE than all that is no gate. OCE .200 against"
+        " .400 of" in said
+    )
     assert "Every method has a number on every set." in said
 
 
 def test_a_gate_that_costs_too_much_fails():
     said = told(0.026)
-    costs = "kdf_whitened has an ECE of at most isotonic's + 0.003, and on average less OCE than all that have it too and are no gate"
+    costs = (
+        "kdf_whitened has an ECE of at most isotonic's + 0.003, and on average less OCE than all"
+        " that have it too and are no gate"
+    )
     assert f"FAIL: {costs}. ECE +.0040" in said
     assert "pass: kdf_whitened has on average less OCE than all that is no gate. OCE .200" in said
 
@@ -75,17 +100,32 @@ def test_every_method_has_a_line_in_the_order_of_ranks():
     assert [[round(y) for _, y in bar] for bar in (first, second)] == [[0, 2], [2, 3]]
     assert first[0][0] < second[0][0] < axes.get_xlim()[0], "beside each other, left of the axis"
     (shade,) = (patch for patch in axes.patches if patch.get_gid() == "shade")
-    np.testing.assert_allclose(shade.get_extents().transformed(axes.transData.inverted()).intervalx, [1.25, 1.25 + 1.6])
-    assert axes.get_title(loc="left") == "AUROC, 8 data sets" and axes.get_xlabel() == "mean rank; critical difference 1.6"
+    np.testing.assert_allclose(
+        shade.get_extents().transformed(axes.transData.inverted()).intervalx, [1.25, 1.25 + 1.6]
+    )
+    assert (
+        axes.get_title(loc="left") == "AUROC, 8 data sets"
+        and axes.get_xlabel() == "mean rank; critical difference 1.6"
+    )
 
 
 def test_who_leaves_probabilities_as_they_are_has_no_rank_of_them(tmp_path):
     records = runs(0.03)
     for record in records:
         if record["method"] in ("knn", "density"):
-            record["metrics"] = [e | {"value": 0.5} if e["metric"] == "oce" else e for e in record["metrics"]]
+            record["metrics"] = [
+                e | {"value": 0.5} if e["metric"] == "oce" else e for e in record["metrics"]
+            ]
     found = ranks_of(records)
-    assert list(found["AUROC"].mean) == ["kdf_whitened", "density", "knn", "isotonic", "random_forest (parent)"]
+    assert list(found["AUROC"].mean) == [
+        "kdf_whitened",
+        "density",
+        "knn",
+        "isotonic",
+        "random_forest (parent)",
+    ]
     assert list(found["OCE"].mean) == ["kdf_whitened", "isotonic", "random_forest (parent)"]
     drawn = draw(records, tmp_path / "ranks")
-    assert [path.suffix for path in drawn] == [".svg", ".png"] and all(path.exists() for path in drawn)
+    assert [path.suffix for path in drawn] == [".svg", ".png"] and all(
+        path.exists() for path in drawn
+    )

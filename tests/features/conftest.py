@@ -23,7 +23,9 @@ def forest(table):
 
 @pytest.fixture(scope="session")
 def mlp(table):
-    return MultilayerPerceptron(hidden=(8, 5), max_epochs=3, batch_size=64, patience=None, device="cpu", random_state=0).fit(*table)
+    return MultilayerPerceptron(
+        hidden=(8, 5), max_epochs=3, batch_size=64, patience=None, device="cpu", random_state=0
+    ).fit(*table)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,6 @@
-"""Feature maps: φ₂ ∘ φ₁ by hand, one unit for the whole space, and a place for each row that depends on no other."""
+"""Feature maps: φ₂ ∘ φ₁ by hand, one unit for the whole space, and a place for each row that
+depends on no other.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_the_shape_of_the_space_stays():
     X = rng.normal(size=(100, 2)) * [1.0, 100.0]
     parent = LogisticRegression().fit(X, X[:, 0] > 0)
     found = FeatureMap(reduce="none").fit(parent, X).transform(parent, X)
-    np.testing.assert_allclose(found.std(axis=0)[1] / found.std(axis=0)[0], X.std(axis=0)[1] / X.std(axis=0)[0])
+    np.testing.assert_allclose(
+        found.std(axis=0)[1] / found.std(axis=0)[0], X.std(axis=0)[1] / X.std(axis=0)[0]
+    )
 
 
 def test_the_unit_is_of_the_rows_in_fit(table, mlp):
@@ -57,8 +61,14 @@ def test_leaves_reduced_and_as_they_are(table, forest):
     plain = FeatureMap(reduce="none").fit(forest, X)
     assert plain.unit_ == pytest.approx(rms(leaves.toarray()))
     np.testing.assert_allclose(plain.transform(forest, X), leaves.toarray() / plain.unit_)
-    assert issparse(plain.vectors(forest, X)) and np.array_equal(plain.vectors(forest, X).toarray(), plain.transform(forest, X))
-    svd = TruncatedSVD(20, random_state=np.random.RandomState(0).randint(np.iinfo(np.int32).max)).fit(leaves).transform(leaves)
+    assert issparse(plain.vectors(forest, X)) and np.array_equal(
+        plain.vectors(forest, X).toarray(), plain.transform(forest, X)
+    )
+    svd = (
+        TruncatedSVD(20, random_state=np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+        .fit(leaves)
+        .transform(leaves)
+    )
     reduced = FeatureMap(random_state=0).fit(forest, X)
     assert reduced.transform(forest, X).shape == (300, 20)  # as many as were asked for
     np.testing.assert_allclose(reduced.transform(forest, X), svd / rms(svd), atol=1e-10)
@@ -80,7 +90,10 @@ def test_fewer_rows_than_dimensions(reduce, n, table, forest):
     linear = LogisticRegression().fit(*table)
     for parent in (forest, linear):
         found = FeatureMap(reduce=reduce, random_state=0).fit(parent, table[0][:n])
-        assert np.isfinite(found.transform(parent, table[0])).all() and len(found.transform(parent, table[0])) == 300
+        assert (
+            np.isfinite(found.transform(parent, table[0])).all()
+            and len(found.transform(parent, table[0])) == 300
+        )
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9])
@@ -90,7 +103,9 @@ def test_constant_features_have_no_unit(reduce, value, table):
     X = np.full((20, 6), value)
     found = FeatureMap(reduce=reduce, random_state=0).fit(parent, X)
     assert found.unit_ == 1.0
-    np.testing.assert_allclose(np.ptp(found.transform(parent, X), axis=0), 0, atol=1e-6 * value)  # what rounding makes of large numbers
+    np.testing.assert_allclose(
+        np.ptp(found.transform(parent, X), axis=0), 0, atol=1e-6 * value
+    )  # what rounding makes of large numbers
 
 
 def test_rows_that_are_all_in_one_leaf_have_no_unit(forest, table):
@@ -101,18 +116,27 @@ def test_rows_that_are_all_in_one_leaf_have_no_unit(forest, table):
 @pytest.mark.parametrize("reduce", ["none", "pca"])
 def test_a_tree_of_one_leaf_puts_all_rows_in_one_place(reduce, table):
     stump = DecisionTreeClassifier(min_samples_leaf=300).fit(*table)
-    assert FeatureMap(reduce=reduce).fit(stump, table[0]).transform(stump, table[0]).tolist() == [[1.0]] * 300
+    assert (
+        FeatureMap(reduce=reduce).fit(stump, table[0]).transform(stump, table[0]).tolist()
+        == [[1.0]] * 300
+    )
 
 
 def test_t_sne_knows_its_own_rows_alone(table, mlp):
     X, _ = table
     found = FeatureMap(reduce="tsne", dimensions=2, random_state=0).fit(mlp, X[:60])
     assert found.is_joint and not FeatureMap().is_joint
-    assert found.transform(mlp, X[:60]).shape == (60, 2) and rms(found.transform(mlp, X[:60])) == pytest.approx(1.0)
+    assert found.transform(mlp, X[:60]).shape == (60, 2) and rms(
+        found.transform(mlp, X[:60])
+    ) == pytest.approx(1.0)
     np.testing.assert_array_equal(found.transform(mlp, X[7:9]), found.transform(mlp, X[:60])[7:9])
     with pytest.raises(ValueError, match="t-SNE") as caught:
         found.transform(mlp, X[58:63])
-    assert str(caught.value) == "t-SNE has no place for rows that it was not fitted on, and row 2 and 2 more are new; use pca or umap"
+    assert (
+        str(caught.value)
+        == "t-SNE has no place for rows that it was not fitted on, and row 2 and 2 more are new;"
+        " use pca or umap"
+    )
     again = FeatureMap(reduce="tsne", dimensions=2, random_state=0).fit(mlp, X[:60])
     assert np.array_equal(again.transform(mlp, X[:60]), found.transform(mlp, X[:60]))
 
@@ -121,10 +145,17 @@ def test_images(images, cnn):
     found = FeatureMap(dimensions=4, random_state=0).fit(cnn, images[0])
     assert found.transform(cnn, images[0]).shape == (40, 4)
     pixels = FeatureMap(source="rows", reduce="none").fit(cnn, images[0])
-    np.testing.assert_allclose(pixels.transform(cnn, images[0]), images[0].reshape(40, -1) / rms(images[0].reshape(40, -1).astype(float)))
+    np.testing.assert_allclose(
+        pixels.transform(cnn, images[0]),
+        images[0].reshape(40, -1) / rms(images[0].reshape(40, -1).astype(float)),
+    )
 
 
-@pytest.mark.parametrize("options", [{}, {"reduce": "none"}, {"source": "rows"}, {"reduce": "tsne", "dimensions": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"reduce": "none"}, {"source": "rows"}, {"reduce": "tsne", "dimensions": 2}],
+    ids=str,
+)
 def test_it_is_cloned_pickled_and_saved(options, table, forest):
     X = table[0][:50]
     made = FeatureMap(**options, random_state=0).fit(forest, X)
@@ -136,7 +167,10 @@ def test_it_is_cloned_pickled_and_saved(options, table, forest):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"source": "pixels"}, "source must be one of auto, rows, layer, logits, leaves, got 'pixels'"),
+        (
+            {"source": "pixels"},
+            "source must be one of auto, rows, layer, logits, leaves, got 'pixels'",
+        ),
         ({"reduce": "lda"}, "reduce must be one of none, pca, tsne, umap, got 'lda'"),
         ({"dimensions": 0}, "dimensions must be in [1, inf) or null, got 0"),
         ({"scale": "unit"}, "scale must be one of rms, none, got 'unit'"),

@@ -31,7 +31,12 @@ def test_rows_come_as_they_are(table):
 
 @pytest.mark.parametrize(
     "wrap",
-    [lambda p: p, FrozenEstimator, lambda p: make_pipeline(p), lambda p: FrozenEstimator(make_pipeline(FrozenEstimator(p)))],
+    [
+        lambda p: p,
+        FrozenEstimator,
+        lambda p: make_pipeline(p),
+        lambda p: FrozenEstimator(make_pipeline(FrozenEstimator(p))),
+    ],
     ids=["as it is", "frozen", "in another pipeline", "in and out"],
 )
 def test_rows_come_from_behind_the_pipelines_own_transformations(wrap, table):
@@ -54,11 +59,13 @@ def test_what_a_calibrator_keeps_gives_way_to_its_parent(table, forest):
 @pytest.mark.parametrize(
     "parent",
     [
-        BaggingClassifier(make_pipeline(StandardScaler(), LogisticRegression()), n_estimators=2),  # its estimator_ is never fitted
-        RFE(DecisionTreeClassifier(), n_features_to_select=2),  # its estimator_ knows two features, not six
+        # its estimator_ is never fitted
+        BaggingClassifier(make_pipeline(StandardScaler(), LogisticRegression()), n_estimators=2),
+        # its estimator_ knows two features, not six
+        RFE(DecisionTreeClassifier(), n_features_to_select=2),
     ],
     ids=lambda parent: type(parent).__name__,
-)  # fmt: skip
+)
 def test_where_several_or_selected_features_were_fitted_rows_come_as_they_are(parent, table):
     assert np.array_equal(features_of(parent.fit(*table), table[0]), table[0])
 
@@ -71,7 +78,9 @@ def test_the_inner_product_of_leaves_is_the_geodesic_similarity(make, table):
     assert issparse(leaves) and leaves.dtype == np.float64
     partition = partition_of(forest)
     codes = partition.encode(X[:50])
-    np.testing.assert_allclose((leaves @ leaves.T).toarray(), partition.similarity(codes, codes), atol=1e-14)  # round-off of 20 terms
+    np.testing.assert_allclose(
+        (leaves @ leaves.T).toarray(), partition.similarity(codes, codes), atol=1e-14
+    )  # round-off of 20 terms
     assert (np.diff(leaves.indptr) == 20).all()
 
 
@@ -80,21 +89,31 @@ def test_of_a_tree_each_row_is_in_one_leaf(table):
     leaves = features_of(tree, table[0]).toarray()
     assert leaves.shape == (300, tree.get_n_leaves())
     at = np.unique(tree.apply(table[0]), return_inverse=True)[1]  # a row of fit is in every leaf
-    assert np.array_equal(leaves.argmax(axis=1), at) and np.array_equal(leaves.sum(axis=1), np.ones(300))
+    assert np.array_equal(leaves.argmax(axis=1), at) and np.array_equal(
+        leaves.sum(axis=1), np.ones(300)
+    )
 
 
 def test_leaves_have_columns_and_inner_nodes_none(table, forest):
     leaves = features_of(forest, table[0])
     assert leaves.shape[1] == sum(tree.get_n_leaves() for tree in forest.estimators_)
     ends = np.cumsum([tree.get_n_leaves() for tree in forest.estimators_])
-    assert np.array_equal(np.searchsorted(ends, leaves.indices, side="right"), np.tile(np.arange(20), 300))  # tree by tree
+    assert np.array_equal(
+        np.searchsorted(ends, leaves.indices, side="right"), np.tile(np.arange(20), 300)
+    )  # tree by tree
 
 
 def test_leaves_are_found_behind_transformations(table):
     X, y = table
-    pipeline = make_pipeline(SimpleImputer(), StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y)
+    pipeline = make_pipeline(
+        SimpleImputer(), StandardScaler(), RandomForestClassifier(5, random_state=0)
+    ).fit(X, y)
     expected = features_of(pipeline[-1], pipeline[:-1].transform(X))
-    for parent in (pipeline, FrozenEstimator(pipeline), make_pipeline(SimpleImputer(), pipeline).fit(X, y)):
+    for parent in (
+        pipeline,
+        FrozenEstimator(pipeline),
+        make_pipeline(SimpleImputer(), pipeline).fit(X, y),
+    ):
         assert (features_of(parent, X) != expected).nnz == 0
     missing = X.copy()
     missing[0, 0] = np.nan
@@ -105,13 +124,29 @@ def test_of_a_network_a_layer_by_its_name_the_last_hidden_one_or_the_logits(tabl
     X, _ = table
     for source in ("auto", "layer"):
         found = features_of(mlp, X, source)
-        assert found.shape == (300, 5) and found.dtype == np.float64 and np.array_equal(found, mlp.transform(X))
+        assert (
+            found.shape == (300, 5)
+            and found.dtype == np.float64
+            and np.array_equal(found, mlp.transform(X))
+        )
     logits = features_of(mlp, X, "logits")
-    np.testing.assert_allclose(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), mlp.predict_proba(X), atol=1e-6)  # of float32
-    name = next(name for name, module in mlp.module_.named_modules() if getattr(module, "out_features", None) == 8)
-    assert np.array_equal(features_of(mlp, X, "layer", name), mlp.transform(X, name)) and mlp.transform(X, name).shape == (300, 8)
-    weight, bias = (part.detach().numpy().astype(float) for part in list(mlp.module_.parameters())[:2])
-    np.testing.assert_allclose(features_of(mlp, X, "layer", name), X @ weight.T + bias, atol=1e-4)  # of float32
+    np.testing.assert_allclose(
+        np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), mlp.predict_proba(X), atol=1e-6
+    )  # of float32
+    name = next(
+        name
+        for name, module in mlp.module_.named_modules()
+        if getattr(module, "out_features", None) == 8
+    )
+    assert np.array_equal(
+        features_of(mlp, X, "layer", name), mlp.transform(X, name)
+    ) and mlp.transform(X, name).shape == (300, 8)
+    weight, bias = (
+        part.detach().numpy().astype(float) for part in list(mlp.module_.parameters())[:2]
+    )
+    np.testing.assert_allclose(
+        features_of(mlp, X, "layer", name), X @ weight.T + bias, atol=1e-4
+    )  # of float32
 
 
 def test_a_network_is_found_behind_transformations_and_calibrators(table, mlp):
@@ -119,27 +154,39 @@ def test_a_network_is_found_behind_transformations_and_calibrators(table, mlp):
     scaler = StandardScaler().fit(X)
     pipeline = make_pipeline(FrozenEstimator(scaler), FrozenEstimator(mlp)).fit(X, y)
     assert np.array_equal(features_of(pipeline, X, "layer"), mlp.transform(scaler.transform(X)))
-    assert np.array_equal(features_of(Uncalibrated(FrozenEstimator(mlp)).fit(X, y), X), mlp.transform(X))
+    assert np.array_equal(
+        features_of(Uncalibrated(FrozenEstimator(mlp)).fit(X, y), X), mlp.transform(X)
+    )
 
 
 def test_images_go_through_a_small_network(images, cnn):
     found = features_of(cnn, images[0])
     assert found.ndim == 2 and len(found) == 40 and np.array_equal(found, cnn.transform(images[0]))
-    assert np.array_equal(features_of(cnn, images[0], "rows"), images[0].reshape(40, 144).astype(float))
+    assert np.array_equal(
+        features_of(cnn, images[0], "rows"), images[0].reshape(40, 144).astype(float)
+    )
 
 
 def test_pipelines_inside_of_what_is_frozen_or_keeps_a_parent_transform_rows_too(table):
     X, y = table
     pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     kept = Uncalibrated(FrozenEstimator(pipeline)).fit(X, y)
-    for parent in (kept, FrozenEstimator(kept), Uncalibrated(FrozenEstimator(kept)).fit(X, y), make_pipeline(FrozenEstimator(kept))):
+    for parent in (
+        kept,
+        FrozenEstimator(kept),
+        Uncalibrated(FrozenEstimator(kept)).fit(X, y),
+        make_pipeline(FrozenEstimator(kept)),
+    ):
         assert np.array_equal(features_of(parent, X), pipeline[0].transform(X))
 
 
 @pytest.mark.parametrize("source", ["leaves", "rows", "layer", "logits"])
 def test_what_is_seen_of_a_row_depends_on_no_other(source, table, forest, mlp):
     parent, X = forest if source == "leaves" else mlp, table[0]
-    together, apart = features_of(parent, X, source), [features_of(parent, X[i : i + 7], source) for i in range(0, 300, 7)]
+    together, apart = (
+        features_of(parent, X, source),
+        [features_of(parent, X[i : i + 7], source) for i in range(0, 300, 7)],
+    )
     apart = np.vstack([part.toarray() if issparse(part) else part for part in apart])
     assert np.array_equal(together.toarray() if issparse(together) else together, apart)
 
@@ -151,15 +198,32 @@ def test_what_is_not_there_is_told_in_one_line(table, forest, mlp):
     missing[3, 2] = np.nan
     network = "pass a network of kdgraph.parents.networks"
     cases = [
-        (lambda: features_of(linear, X, "layer"), TypeError, f"LogisticRegression has no logits or layers to read; {network}"),
-        (lambda: features_of(forest, X, "logits"), TypeError, f"RandomForestClassifier has no logits or layers to read; {network}"),
-        (lambda: features_of(mlp, X, "leaves"), TypeError,
-         "leaves are those of a forest or tree, got MultilayerPerceptron; use layer or rows"),
-        (lambda: features_of(linear, X, "leaves"), TypeError,
-         "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"),
-        (lambda: features_of(linear, missing), ValueError,
-         "rows have no finite distances, row 3 has nan in column 2; impute in the parent's pipeline"),
-    ]  # fmt: skip
+        (
+            lambda: features_of(linear, X, "layer"),
+            TypeError,
+            f"LogisticRegression has no logits or layers to read; {network}",
+        ),
+        (
+            lambda: features_of(forest, X, "logits"),
+            TypeError,
+            f"RandomForestClassifier has no logits or layers to read; {network}",
+        ),
+        (
+            lambda: features_of(mlp, X, "leaves"),
+            TypeError,
+            "leaves are those of a forest or tree, got MultilayerPerceptron; use layer or rows",
+        ),
+        (
+            lambda: features_of(linear, X, "leaves"),
+            TypeError,
+            "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch",
+        ),
+        (
+            lambda: features_of(linear, missing),
+            ValueError,
+            "rows have no finite distances, row 3 has nan in column 2; impute in the parent's pipeline",
+        ),
+    ]
     for call, error, sentence in cases:
         with pytest.raises(error) as caught:
             call()

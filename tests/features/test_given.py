@@ -1,4 +1,6 @@
-"""Features that come with the scores of a model trained elsewhere: feature maps find them, calibrators of scores do not."""
+"""Features that come with the scores of a model trained elsewhere: feature maps find them,
+calibrators of scores do not.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ PARENT = GivenScores((("net", 2), ("pixels", 4))).fit(X)
 BARE = GivenScores().fit(P)
 
 
-@pytest.mark.parametrize("wrap", [lambda p: p, FrozenEstimator, lambda p: Uncalibrated(FrozenEstimator(p)).fit(X, Y)])
+@pytest.mark.parametrize(
+    "wrap", [lambda p: p, FrozenEstimator, lambda p: Uncalibrated(FrozenEstimator(p)).fit(X, Y)]
+)
 def test_a_feature_map_finds_them_behind_whatever_is_around(wrap):
     parent = wrap(PARENT)
     np.testing.assert_array_equal(features_of(parent, X), NET)
@@ -33,19 +37,30 @@ def test_a_feature_map_finds_them_behind_whatever_is_around(wrap):
 
 def test_without_features_rows_are_what_there_is():
     np.testing.assert_array_equal(features_of(FrozenEstimator(BARE), P), P)
-    with pytest.raises(ValueError, match=r"^the given scores have no features; name arrays of the file in dataset.features$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^the given scores have no features; name arrays of the file in dataset.features$",
+    ):
         features_of(FrozenEstimator(BARE), P, "layer")
 
 
 @pytest.mark.parametrize(
     ("calibrator", "answer"),
-    [(TemperatureScaling, "predict_confidence"), (HistogramBinning, "predict_confidence"), (ScoreMap, "predict_proba")],
+    [
+        (TemperatureScaling, "predict_confidence"),
+        (HistogramBinning, "predict_confidence"),
+        (ScoreMap, "predict_proba"),
+    ],
 )
-@pytest.mark.filterwarnings("ignore:.*the confidence there")  # of a class whose few rows are all right
+@pytest.mark.filterwarnings(
+    "ignore:.*the confidence there"
+)  # of a class whose few rows are all right
 def test_calibrators_of_scores_do_not_see_them(calibrator, answer):
     said = []
     for parent, rows in ((PARENT, X), (BARE, P)):
-        model = calibrator(FrozenEstimator(parent)).fit(rows, Y, X_calibration=rows[:100], y_calibration=Y[:100])
+        model = calibrator(FrozenEstimator(parent)).fit(
+            rows, Y, X_calibration=rows[:100], y_calibration=Y[:100]
+        )
         said.append(getattr(model, answer)(rows))
     np.testing.assert_array_equal(*said)
 
@@ -57,23 +72,48 @@ def test_local_recalibration_looks_in_them():
     model.fit(X, Y, X_calibration=X[:100], y_calibration=Y[:100])
     weight = np.exp(-np.abs(PIXELS[100:, None] - PIXELS[None, :100]).sum(axis=2) / (4 * 0.5))
     right = P[:100].argmax(axis=1) == Y[:100]
-    np.testing.assert_allclose(model.predict_confidence(X[100:]), weight @ right / weight.sum(axis=1), atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_confidence(X[100:]), weight @ right / weight.sum(axis=1), atol=1e-12
+    )
 
 
 def test_proximity_is_that_of_features():
     rows = np.hstack([P, NET + 100 * (np.arange(200) % 2)[:, None]])  # two clusters
     parent = GivenScores((("net", 2),)).fit(rows)
     fitted = [
-        DensityRatio(FrozenEstimator(each)).fit(x, Y, X_calibration=x[:100], y_calibration=Y[:100]).predict_confidence(x[100:])
+        DensityRatio(FrozenEstimator(each))
+        .fit(x, Y, X_calibration=x[:100], y_calibration=Y[:100])
+        .predict_confidence(x[100:])
         for each, x in ((parent, rows), (BARE, P))
     ]
     assert np.abs(fitted[0] - fitted[1]).max() > 1e-3
 
 
 def test_a_run_tells_the_parent_which_columns_are_features():
-    data = Dataset("mine", X, Y, np.arange(3), tuple(map(str, range(9))), given_scores=True, given_layers=(("net", 2), ("pixels", 4)))
-    parent = fit({"name": "scores", "_target_": "kdgraph.parents.GivenScores"}, data.rows(np.arange(0)), seed=0, n_jobs=1)
+    data = Dataset(
+        "mine",
+        X,
+        Y,
+        np.arange(3),
+        tuple(map(str, range(9))),
+        given_scores=True,
+        given_layers=(("net", 2), ("pixels", 4)),
+    )
+    parent = fit(
+        {"name": "scores", "_target_": "kdgraph.parents.GivenScores"},
+        data.rows(np.arange(0)),
+        seed=0,
+        n_jobs=1,
+    )
     np.testing.assert_array_equal(parent.predict_proba(X), P)
     np.testing.assert_array_equal(parent.transform(X, "pixels"), PIXELS)
-    other = Dataset("mine", X, Y, np.arange(3), tuple(map(str, range(9))), given_scores=True, given_layers=(("net", 4), ("pixels", 2)))
+    other = Dataset(
+        "mine",
+        X,
+        Y,
+        np.arange(3),
+        tuple(map(str, range(9))),
+        given_scores=True,
+        given_layers=(("net", 4), ("pixels", 2)),
+    )
     assert data.fingerprint != other.fingerprint

@@ -24,17 +24,23 @@ def features():
 def test_principal_components_are_scikit_learns(features):
     found = reduction_of("pca", 3, features, 0).fit(features)
     assert isinstance(found, PCA)
-    assert np.array_equal(found.transform(features), PCA(3, random_state=0).fit(features).transform(features))
+    assert np.array_equal(
+        found.transform(features), PCA(3, random_state=0).fit(features).transform(features)
+    )
 
 
 def test_of_what_is_sparse_singular_vectors(features):
     sparse = csr_array(np.where(features > 0, features, 0))
     found = reduction_of("pca", 3, sparse, 0).fit(sparse)
-    assert np.array_equal(found.transform(sparse), TruncatedSVD(3, random_state=0).fit(sparse).transform(sparse))
+    assert np.array_equal(
+        found.transform(sparse), TruncatedSVD(3, random_state=0).fit(sparse).transform(sparse)
+    )
 
 
 @pytest.mark.parametrize("make", [dense, csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize(("shape", "expected"), [((60, 6), 6), ((60, 2), 2), ((3, 6), 3), ((60, 1), 1)])
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((60, 6), 6), ((60, 2), 2), ((3, 6), 3), ((60, 1), 1)]
+)
 def test_never_more_dimensions_than_rows_or_columns(make, shape, expected, features):
     rows = make(np.abs(features[: shape[0], : shape[1]]))
     if make is csr_array and shape[1] == 1:
@@ -50,14 +56,18 @@ def test_none_reduces_nothing(features):
 def test_t_sne_is_scikit_learns_on_one_thread(features):
     found = JointEmbedding(2, 0).fit(features)
     with threadpool_limits(1):
-        expected = TSNE(2, perplexity=59 / 3, init="pca", random_state=0, n_jobs=1).fit_transform(features)
+        expected = TSNE(2, perplexity=59 / 3, init="pca", random_state=0, n_jobs=1).fit_transform(
+            features
+        )
     assert np.array_equal(found.transform(features), expected)
     assert np.array_equal(found.transform(features[[7, 3]]), expected[[7, 3]])
 
 
 @pytest.fixture
 def threads_seen(monkeypatch):
-    """Most threads of any library while t-SNE, or what comes before it, is fitted; t-SNE itself is left out."""
+    """Most threads of any library while t-SNE, or what comes before it, is fitted; t-SNE itself is
+    left out.
+    """
     seen = {}
 
     def most() -> int:
@@ -69,7 +79,9 @@ def threads_seen(monkeypatch):
 
     fit = TruncatedSVD.fit
     monkeypatch.setattr(TSNE, "fit_transform", fit_transform)
-    monkeypatch.setattr(TruncatedSVD, "fit", lambda model, X: seen.update(before=most()) or fit(model, X))
+    monkeypatch.setattr(
+        TruncatedSVD, "fit", lambda model, X: seen.update(before=most()) or fit(model, X)
+    )
     return seen
 
 
@@ -82,20 +94,27 @@ def test_t_sne_and_what_comes_before_it_are_fitted_on_one_thread(threads_seen, f
 
 
 def one_hot(rows: int, columns: int) -> csr_array:
-    return csr_array((np.ones(rows), np.random.default_rng(0).integers(0, columns, rows), np.arange(rows + 1)), shape=(rows, columns))
+    return csr_array(
+        (np.ones(rows), np.random.default_rng(0).integers(0, columns, rows), np.arange(rows + 1)),
+        shape=(rows, columns),
+    )
 
 
 @pytest.mark.parametrize("columns", [50, 51, 1000])
 def test_t_sne_of_what_is_sparse_sees_fifty_dimensions(columns, monkeypatch):
     shapes = []
-    monkeypatch.setattr(JointEmbedding, "_embedded", lambda _, few: shapes.append(few.shape) or few[:, :2])
+    monkeypatch.setattr(
+        JointEmbedding, "_embedded", lambda _, few: shapes.append(few.shape) or few[:, :2]
+    )
     monkeypatch.setattr("kdgraph.features.reductions.LARGEST", 60 * 50)
     sparse = one_hot(60, columns)
     found = JointEmbedding(2, 0).fit(sparse)
     assert shapes == [(60, 50)]
     assert np.array_equal(found.transform(sparse[[7, 3]]), found.embedding_[[7, 3]])
     with pytest.raises(ValueError, match="row 1 is new"):
-        found.transform(csr_array(([1.0, 2.0], sparse.indices[[7, 3]], [0, 1, 2]), shape=(2, columns)))
+        found.transform(
+            csr_array(([1.0, 2.0], sparse.indices[[7, 3]], [0, 1, 2]), shape=(2, columns))
+        )
 
 
 def test_large_arrays_of_leaves_are_refused(monkeypatch):
@@ -104,28 +123,44 @@ def test_large_arrays_of_leaves_are_refused(monkeypatch):
     with pytest.raises(ParameterError) as caught:
         dense(sparse)
     size = "1,000 rows × 262,144 leaves are an array of 2.0 GiB"
-    assert str(caught.value) == f"reduce=none is for few leaves, and {size}, above 1; use reduce=pca"
+    assert (
+        str(caught.value) == f"reduce=none is for few leaves, and {size}, above 1; use reduce=pca"
+    )
 
 
 @pytest.mark.parametrize(("dimensions", "columns"), [(3, 6), (2, 1), (4, 6)])
 def test_t_sne_in_other_dimensions(dimensions, columns, features):
-    assert JointEmbedding(dimensions, 0).fit(features[:12, :columns]).embedding_.shape == (12, dimensions)
+    assert JointEmbedding(dimensions, 0).fit(features[:12, :columns]).embedding_.shape == (
+        12,
+        dimensions,
+    )
 
 
 def test_equal_rows_have_one_place_and_constant_ones_too(features):
     twice = np.vstack([features[:10], features[:5]])
     found = JointEmbedding(2, 0).fit(twice).transform(twice)
     assert np.array_equal(found[:5], found[10:])
-    assert len(np.unique(JointEmbedding(2, 0).fit(np.ones((8, 3))).transform(np.ones((8, 3))), axis=0)) == 1
+    assert (
+        len(np.unique(JointEmbedding(2, 0).fit(np.ones((8, 3))).transform(np.ones((8, 3))), axis=0))
+        == 1
+    )
 
 
-@pytest.mark.parametrize(("rows", "which"), [([0, 1], "row 0 and 1 more are"), ([1], "row 1 is")], ids=["both are new", "one is"])
+@pytest.mark.parametrize(
+    ("rows", "which"),
+    [([0, 1], "row 0 and 1 more are"), ([1], "row 1 is")],
+    ids=["both are new", "one is"],
+)
 def test_t_sne_has_no_place_for_new_rows(rows, which, features):
     asked = features[:2].copy()
     asked[rows] += 1e-12
     with pytest.raises(ValueError, match="t-SNE") as caught:
         JointEmbedding(2, 0).fit(features).transform(asked)
-    assert str(caught.value) == f"t-SNE has no place for rows that it was not fitted on, and {which} new; use pca or umap"
+    assert (
+        str(caught.value)
+        == f"t-SNE has no place for rows that it was not fitted on, and {which} new; use pca or"
+        " umap"
+    )
 
 
 def test_t_sne_of_three_rows_is_refused(features):
@@ -135,7 +170,9 @@ def test_t_sne_of_three_rows_is_refused(features):
 
 def test_umap_is_an_extra(features, monkeypatch):
     monkeypatch.setattr("kdgraph.features.reductions.find_spec", lambda name: None)
-    with pytest.raises(ParameterError, match=r"^reduce=umap needs umap-learn: pip install 'kdgraph\[umap\]'$"):
+    with pytest.raises(
+        ParameterError, match=r"^reduce=umap needs umap-learn: pip install 'kdgraph\[umap\]'$"
+    ):
         reduction_of("umap", 2, features, 0)
 
 

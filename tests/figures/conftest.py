@@ -15,7 +15,11 @@ from kdgraph.metrics import ReliabilityBins, reliability_bins
 @pytest.fixture
 def maps() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
-    return {"truth": rng.random((20, 20)), "random forest": rng.random((20, 20)), "kdf": np.full((20, 20), 0.5)}
+    return {
+        "truth": rng.random((20, 20)),
+        "random forest": rng.random((20, 20)),
+        "kdf": np.full((20, 20), 0.5),
+    }
 
 
 @pytest.fixture
@@ -27,13 +31,18 @@ def bins() -> dict[str, ReliabilityBins]:
 
 @pytest.fixture
 def curves() -> dict[str, np.ndarray]:
-    return {"random forest": np.array([0.9, 0.88, 0.85, 0.86]), "kdf": np.array([0.9, 0.8, 0.5, 0.5])}
+    return {
+        "random forest": np.array([0.9, 0.88, 0.85, 0.86]),
+        "kdf": np.array([0.9, 0.8, 0.5, 0.5]),
+    }
 
 
 @pytest.fixture
 def texts_of() -> Callable[[Figure], list[str]]:
     """All visible text of a figure."""
-    return lambda figure: [t.get_text() for t in figure.findobj(Text) if t.get_text() and t.get_visible()]
+    return lambda figure: [
+        t.get_text() for t in figure.findobj(Text) if t.get_text() and t.get_visible()
+    ]
 
 
 @pytest.fixture
@@ -49,7 +58,9 @@ def assert_legible() -> Callable[[Figure], None]:
             assert inside, f"{text!r} leaves the figure"
         for i, (text, box) in enumerate(drawn):
             for other, other_box in drawn[i + 1 :]:
-                assert not box.padded(-0.5).overlaps(other_box.padded(-0.5)), f"{text!r} lies over {other!r}"
+                assert not box.padded(-0.5).overlaps(other_box.padded(-0.5)), (
+                    f"{text!r} lies over {other!r}"
+                )
 
     return check
 
@@ -63,4 +74,8 @@ def _drawn_texts(figure: Figure) -> list[Text]:
                 if not low - 1e-9 <= tick.get_loc() <= high + 1e-9 or not tick.label1.get_visible():
                     outside |= {tick.label1}
                 outside |= {tick.label2}
-    return [t for t in figure.findobj(Text) if t.get_text().strip() and t.get_visible() and t not in outside]
+    return [
+        t
+        for t in figure.findobj(Text)
+        if t.get_text().strip() and t.get_visible() and t not in outside
+    ]

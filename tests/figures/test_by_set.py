@@ -8,7 +8,9 @@ import pytest
 from kdgraph.figures import confidence_by_set
 
 
-def sets(*titles: str, names: tuple[str, ...] = ("lenet", "kdn")) -> dict[str, dict[str, np.ndarray]]:
+def sets(
+    *titles: str, names: tuple[str, ...] = ("lenet", "kdn")
+) -> dict[str, dict[str, np.ndarray]]:
     rng = np.random.default_rng(0)
     return {title: {name: rng.uniform(0.2, 1, 50) for name in names} for title in titles}
 
@@ -44,7 +46,11 @@ def test_a_confidence_of_one_everywhere_is_drawn() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 6])
 def test_words_are_legible(n: int, assert_legible) -> None:
-    titles = ["test, in distribution: 10,000 rows", "a set with a long name and its parameters, inner 2, outer 5: 1,000 rows", *"abcd"]
+    titles = [
+        "test, in distribution: 10,000 rows",
+        "a set with a long name and its parameters, inner 2, outer 5: 1,000 rows",
+        *"abcd",
+    ]
     names = ("random_forest-kernel_density_forest-density_gate-of_a_long_name", "kdn", "isotonic")
     assert_legible(confidence_by_set(sets(*titles[:n], names=names), 0.112))
 
@@ -53,9 +59,15 @@ def test_words_are_legible(n: int, assert_legible) -> None:
     ("given", "message"),
     [
         ({}, "needs at least one set"),
-        ({"test": {"a": [0.5]}, "ood": {"b": [0.5]}}, r"every set must have the same names, \['a'\], got \['b'\] in 'ood'"),
+        (
+            {"test": {"a": [0.5]}, "ood": {"b": [0.5]}},
+            r"every set must have the same names, \['a'\], got \['b'\] in 'ood'",
+        ),
         ({"test": {}}, r"every set must have the same names, \[\], got \[\] in 'test'"),
-        ({"test": {"a": np.array([])}}, r"the confidence of 'a' on 'test' must be numbers in \[0, 1\], one for each row"),
+        (
+            {"test": {"a": np.array([])}},
+            r"the confidence of 'a' on 'test' must be numbers in \[0, 1\], one for each row",
+        ),
         ({"test": {"a": np.array([0.5, np.nan])}}, r"must be numbers in \[0, 1\]"),
         ({"test": {"a": np.array([0.5, 1.5])}}, r"must be numbers in \[0, 1\]"),
     ],

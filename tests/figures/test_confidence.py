@@ -1,4 +1,6 @@
-"""Confidence against radius: curves, bands that say what they are, and labels that do not overlap."""
+"""Confidence against radius: curves, bands that say what they are, and labels that do not
+overlap.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_curves_prior_and_shaded_region(curves, texts_of) -> None:
 
 def test_bands_are_drawn_and_named(curves, texts_of) -> None:
     band = (curves["kdf"] - 0.1, curves["kdf"] + 0.05)
-    figure = confidence_against_radius(curves, RADII, 0.5, bands={"kdf": band}, band_of="25 to 75 % of 10 seeds")
+    figure = confidence_against_radius(
+        curves, RADII, 0.5, bands={"kdf": band}, band_of="25 to 75 % of 10 seeds"
+    )
     vertices = by_gid(figure.axes[0], "band kdf").get_paths()[0].vertices
     assert vertices[:, 1].min() == pytest.approx(0.4)
     assert figure.axes[0].get_ylim()[0] < 0.4
@@ -54,13 +58,25 @@ def test_labels_have_the_colour_of_their_line_and_stand_beside_its_end(curves) -
 
 @pytest.mark.parametrize("prior", [0.01, 0.5, 0.99])
 def test_many_curves_that_end_together_are_legible(prior: float, assert_legible) -> None:
-    names = ["random_forest", "kdf", "isotonic", "gated_isotonic", "random_forest-kernel_density_forest-density_gate"]
+    names = [
+        "random_forest",
+        "kdf",
+        "isotonic",
+        "gated_isotonic",
+        "random_forest-kernel_density_forest-density_gate",
+    ]
     curves = {name: np.linspace(0.95, prior, 4) for name in names}
-    assert_legible(confidence_against_radius(curves, RADII, prior, bands={"kdf": (curves["kdf"], curves["kdf"])}, band_of="10 seeds"))
+    assert_legible(
+        confidence_against_radius(
+            curves, RADII, prior, bands={"kdf": (curves["kdf"], curves["kdf"])}, band_of="10 seeds"
+        )
+    )
 
 
 @pytest.mark.parametrize("reach", [1.5, 20])
-def test_regions_are_named_legibly_however_far_the_radii_go(curves, reach: float, assert_legible) -> None:
+def test_regions_are_named_legibly_however_far_the_radii_go(
+    curves, reach: float, assert_legible
+) -> None:
     assert_legible(confidence_against_radius(curves, RADII / 3 * reach, 0.5))
 
 
@@ -77,9 +93,15 @@ def test_spread_keeps_order_gap_and_limits(wanted: list[float], gap: float) -> N
 def test_spread_moves_as_little_as_possible() -> None:
     wanted, gap = np.array([0.1, 0.5, 0.52, 0.53, 0.9]), 0.1
     best = minimize(
-        lambda z: ((z - wanted) ** 2).sum(), wanted, method="SLSQP", options={"ftol": 1e-14},
-        constraints=[{"type": "ineq", "fun": lambda z, i=i, j=j: z[j] - z[i] - gap} for i, j in pairwise(range(5))],
-    )  # fmt: skip
+        lambda z: ((z - wanted) ** 2).sum(),
+        wanted,
+        method="SLSQP",
+        options={"ftol": 1e-14},
+        constraints=[
+            {"type": "ineq", "fun": lambda z, i=i, j=j: z[j] - z[i] - gap}
+            for i, j in pairwise(range(5))
+        ],
+    )
     np.testing.assert_allclose(spread(wanted, gap), best.x, atol=1e-6)  # the solver's tolerance
     np.testing.assert_array_equal(spread([0.9, 0.1], gap), [0.9, 0.1])
 
@@ -89,9 +111,15 @@ def test_spread_moves_as_little_as_possible() -> None:
     [
         ({"curves": {}}, "needs a curve and two or more increasing radii"),
         ({"radii": [0, 2, 1, 3]}, "needs a curve and two or more increasing radii"),
-        ({"curves": {"kdf": [1, 2]}}, r"the curve 'kdf' must hold one finite number for each of 4 radii, got shape \(2,\)"),
+        (
+            {"curves": {"kdf": [1, 2]}},
+            r"the curve 'kdf' must hold one finite number for each of 4 radii, got shape \(2,\)",
+        ),
         ({"bands": {"kdf": (RADII, RADII)}}, "band_of must say what the bands are"),
-        ({"bands": {"other": (RADII, RADII)}, "band_of": "10 seeds"}, r"bands without a curve: \['other'\]"),
+        (
+            {"bands": {"other": (RADII, RADII)}, "band_of": "10 seeds"},
+            r"bands without a curve: \['other'\]",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(curves, change: dict, message: str) -> None:

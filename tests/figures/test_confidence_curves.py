@@ -1,4 +1,6 @@
-"""Confidence curves class by class: lines and clouds with their own numbers, steps over bins, and a page that can be read."""
+"""Confidence curves class by class: lines and clouds with their own numbers, steps over bins, and a
+page that can be read.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,32 @@ def bins(n: int = 60, low: float = 0.1):
 
 def panel(sets=("test set 1", "test set 2")) -> ClassPanel:
     rows = RNG.uniform(0.1, 1, 40)
-    return ClassPanel({"kde": (GRID, GRID**2), "tswa": (rows, rows**2)}, {name: bins() for name in sets})
+    return ClassPanel(
+        {"kde": (GRID, GRID**2), "tswa": (rows, rows**2)}, {name: bins() for name in sets}
+    )
 
 
 def line(axes, gid: str) -> np.ndarray:
     return np.concatenate([found.get_xydata() for found in axes.lines if found.get_gid() == gid])
 
 
-@pytest.mark.parametrize(("n", "width", "columns"), [(1, 3.5, 1), (2, 3.5, 2), (3, 7.0, 3), (6, 7.0, 3), (11, 7.0, 4)])
+@pytest.mark.parametrize(
+    ("n", "width", "columns"), [(1, 3.5, 1), (2, 3.5, 2), (3, 7.0, 3), (6, 7.0, 3), (11, 7.0, 4)]
+)
 def test_a_panel_for_each_class_can_be_read(n, width, columns, assert_legible, texts_of):
     given = {f"class {k}, {k:,} rows": panel() for k in range(n)}
     figure = confidence_curves(given, identity="PhANNs", low=0.15)
-    assert figure.get_size_inches()[0] == width and [axes.get_title() for axes in figure.axes] == list(given)
+    assert figure.get_size_inches()[0] == width and [
+        axes.get_title() for axes in figure.axes
+    ] == list(given)
     assert len({round(axes.get_position().x0, 6) for axes in figure.axes}) == columns
-    assert {"PhANNs", "kde", "tswa", "share right and 95 %, test set 1", "share right and 95 %, test set 2"} <= set(texts_of(figure))
+    assert {
+        "PhANNs",
+        "kde",
+        "tswa",
+        "share right and 95 %, test set 1",
+        "share right and 95 %, test set 2",
+    } <= set(texts_of(figure))
     assert_legible(figure)
 
 
@@ -48,10 +62,16 @@ def test_rising_scores_are_a_line_and_rows_a_cloud():
 
 def test_curves_and_the_axis_begin_at_low_and_a_step_that_reaches_below_is_apart():
     (axes,) = confidence_curves({"a": panel(["test"])}, low=0.25).axes
-    assert line(axes, "curve kde")[:, 0].min() >= 0.25 and axes.get_xlim()[0] < 0.25 < axes.get_xlim()[0] + 0.03
+    assert (
+        line(axes, "curve kde")[:, 0].min() >= 0.25
+        and axes.get_xlim()[0] < 0.25 < axes.get_xlim()[0] + 0.03
+    )
     whole, cut = (found for found in axes.lines if found.get_gid() == "steps test")
     np.testing.assert_allclose([cut.get_xdata()[0], cut.get_xdata()[-1]], [0.25, 0.3])
-    assert whole.get_xdata()[0] == pytest.approx(0.3) and whole.get_linestyle() == "-" != cut.get_linestyle()
+    assert (
+        whole.get_xdata()[0] == pytest.approx(0.3)
+        and whole.get_linestyle() == "-" != cut.get_linestyle()
+    )
 
 
 def test_steps_are_shares_with_their_intervals_and_break_where_no_rows_are():
@@ -62,23 +82,41 @@ def test_steps_are_shares_with_their_intervals_and_break_where_no_rows_are():
     np.testing.assert_allclose(x, expected)
     np.testing.assert_allclose(y, [0.5, 0.5, np.nan, 1, 1, 0, 0])
     (bars,) = (found for found in axes.collections if found.get_gid() == "intervals test")
-    assert [segment[:, 0].mean() for segment in bars.get_segments()] == pytest.approx([0.15, 0.35, 0.45])
-    assert all(low <= share <= high for (low, high), share in zip((s[:, 1] for s in bars.get_segments()), [0.5, 1, 0], strict=True))
+    assert [segment[:, 0].mean() for segment in bars.get_segments()] == pytest.approx(
+        [0.15, 0.35, 0.45]
+    )
+    assert all(
+        low <= share <= high
+        for (low, high), share in zip(
+            (s[:, 1] for s in bars.get_segments()), [0.5, 1, 0], strict=True
+        )
+    )
     assert "identity" not in {each.get_gid() for each in axes.lines}
 
 
 def test_the_second_set_is_dashed_red_and_no_curve_has_its_colour():
     names = [f"m{i}" for i in range(7)]
-    figure = confidence_curves({"a": ClassPanel(dict.fromkeys(names, (GRID, GRID)), {"1": bins(), "2": bins()})})
+    figure = confidence_curves(
+        {"a": ClassPanel(dict.fromkeys(names, (GRID, GRID)), {"1": bins(), "2": bins()})}
+    )
     (axes,) = figure.axes
-    looks = {found.get_gid(): (to_hex(found.get_color()), found.get_linestyle()) for found in axes.lines}
+    looks = {
+        found.get_gid(): (to_hex(found.get_color()), found.get_linestyle()) for found in axes.lines
+    }
     assert looks["steps 1"] == ("#000000", "-") and looks["steps 2"] == ("#d55e00", "--")
-    curves = [(to_hex(found.get_color()), str(found._dash_pattern)) for found in axes.lines if str(found.get_gid()).startswith("curve")]
+    curves = [
+        (to_hex(found.get_color()), str(found._dash_pattern))
+        for found in axes.lines
+        if str(found.get_gid()).startswith("curve")
+    ]
     assert len(set(curves)) == 7 and "#d55e00" not in dict(curves)
 
 
 def test_a_note_has_its_own_line(assert_legible, texts_of):
-    figure = confidence_curves({f"{k}": panel() for k in range(10)}, note="the 10 of 100 classes that are predicted most often")
+    figure = confidence_curves(
+        {f"{k}": panel() for k in range(10)},
+        note="the 10 of 100 classes that are predicted most often",
+    )
     assert "the 10 of 100 classes that are predicted most often" in texts_of(figure)
     assert_legible(figure)
 
@@ -87,10 +125,19 @@ def test_a_note_has_its_own_line(assert_legible, texts_of):
     ("panels", "message"),
     [
         ({}, r"^confidence_curves draws 1 to 20 classes, got 0"),
-        ({str(k): panel() for k in range(100)}, r"^confidence_curves draws 1 to 20 classes, got 100; choose those that matter$"),
+        (
+            {str(k): panel() for k in range(100)},
+            r"^confidence_curves draws 1 to 20 classes, got 100; choose those that matter$",
+        ),
         ({"a": ClassPanel({})}, r"^the class 'a' needs a curve or bins with rows"),
-        ({"a": ClassPanel({"kde": (GRID, GRID[1:])})}, r"^the class 'a' needs .* as many confidences as scores$"),
-        ({"a": panel(["1", "2"]), "b": panel(["3"])}, r"^confidence_curves tells two sets of rows apart, got 1, 2, 3$"),
+        (
+            {"a": ClassPanel({"kde": (GRID, GRID[1:])})},
+            r"^the class 'a' needs .* as many confidences as scores$",
+        ),
+        (
+            {"a": panel(["1", "2"]), "b": panel(["3"])},
+            r"^confidence_curves tells two sets of rows apart, got 1, 2, 3$",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(panels, message):

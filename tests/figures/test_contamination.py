@@ -18,17 +18,25 @@ def panel(*names: str):
 
 
 def test_a_panel_for_each_set_and_a_line_for_each_model(texts_of):
-    panels = {"near": panel("forest", "kdf"), "far": panel("forest", "kdf"), "noise": panel("forest", "kdf")}
+    panels = {
+        "near": panel("forest", "kdf"),
+        "far": panel("forest", "kdf"),
+        "noise": panel("forest", "kdf"),
+    }
     figure = power_against_contamination(panels, false_alarm=0.05, set_size=50)
     assert [axes.get_title() for axes in figure.axes] == ["near", "far", "noise"]
     for axes in figure.axes:
-        lines = {line.get_label(): line for line in axes.lines if line.get_label() in ("forest", "kdf")}
+        lines = {
+            line.get_label(): line for line in axes.lines if line.get_label() in ("forest", "kdf")
+        }
         np.testing.assert_array_equal(lines["kdf"].get_xdata(), SHARES)
         np.testing.assert_allclose(lines["kdf"].get_ydata(), np.minimum(1, SHARES + 0.1))
         assert (lines["forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
         (asked,) = (line for line in axes.lines if line.get_gid() == "false alarm")
         assert set(asked.get_ydata()) == {0.05}
-    assert {"share of rows out of distribution, in sets of 50", "share of sets called out"} <= set(texts_of(figure))
+    assert {"share of rows out of distribution, in sets of 50", "share of sets called out"} <= set(
+        texts_of(figure)
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,25 +51,46 @@ def test_a_panel_for_each_set_and_a_line_for_each_model(texts_of):
     ],
 )
 def test_what_cannot_be_drawn(panels):
-    with pytest.raises(ValueError, match=r"^(power_against_contamination needs panels|the curve of 'a' in 'near' must have)"):
+    with pytest.raises(
+        ValueError,
+        match=r"^(power_against_contamination needs panels|the curve of 'a' in 'near' must have)",
+    ):
         power_against_contamination(panels)
 
 
 def drawing(rows: list[dict]) -> Drawing:
     """What the figure reads of a run: its tables, and what the two models are called."""
-    return Drawing(None, Evaluation([], {"contamination": rows}, []), (None, None), ("forest", "kdf"))  # type: ignore[arg-type]
+    return Drawing(
+        None, Evaluation([], {"contamination": rows}, []), (None, None), ("forest", "kdf")
+    )  # type: ignore[arg-type]
 
 
 def rows_of(of: str, ood: str, size: int, **params: float) -> list[dict]:
-    return [{"of": of, "on": "ood", "ood": ood, **params, "share": share, "set_size": size, "power": share} for share in (0.0, 1.0)]
+    return [
+        {
+            "of": of,
+            "on": "ood",
+            "ood": ood,
+            **params,
+            "share": share,
+            "set_size": size,
+            "power": share,
+        }
+        for share in (0.0, 1.0)
+    ]
 
 
 def test_a_run_gives_the_sets_of_the_largest_size_that_both_models_have():
     far = {"scale": 1.5, "shift": 1.0}
     rows = [
-        row for of in ("parent", "calibrated") for size in (10, 50) for row in rows_of(of, "near", size) + rows_of(of, "far", size, **far)
+        row
+        for of in ("parent", "calibrated")
+        for size in (10, 50)
+        for row in rows_of(of, "near", size) + rows_of(of, "far", size, **far)
     ]
-    rows += rows_of("parent", "alone", 50) + [row for of in ("parent", "calibrated") for row in rows_of(of, "sphere", 50, radius=2.0)]
+    rows += rows_of("parent", "alone", 50) + [
+        row for of in ("parent", "calibrated") for row in rows_of(of, "sphere", 50, radius=2.0)
+    ]
     draw = run_figures()["power_against_contamination"]
     found = draw(drawing(rows))
     assert [axes.get_title() for axes in found.axes] == ["near", "far", "sphere, radius 2"]
@@ -70,8 +99,14 @@ def test_a_run_gives_the_sets_of_the_largest_size_that_both_models_have():
         row
         for of in ("parent", "calibrated")
         for epsilon in (0.1, 0.2)
-        for row in rows_of(of, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon) + rows_of(of, "box", 50, low=epsilon, high=2 * epsilon)
+        for row in rows_of(of, "moved", 50, shade=0.5, kind=1.0, epsilon=epsilon)
+        + rows_of(of, "box", 50, low=epsilon, high=2 * epsilon)
     ]
     titles = [axes.get_title() for axes in draw(drawing(rows), at_most=9).axes][3:]
-    assert titles == ["moved, epsilon 0.1", "box, low 0.1, high 0.2", "moved, epsilon 0.2", "box, low 0.2, high 0.4"]
+    assert titles == [
+        "moved, epsilon 0.1",
+        "box, low 0.1, high 0.2",
+        "moved, epsilon 0.2",
+        "box, low 0.2, high 0.4",
+    ]
     assert draw(drawing([])) is None and draw(drawing(rows_of("parent", "alone", 50))) is None

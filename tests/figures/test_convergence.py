@@ -1,4 +1,6 @@
-"""Errors against the size of a sample: medians and bands of draws, and a line with the slope of a theorem."""
+"""Errors against the size of a sample: medians and bands of draws, and a line with the slope of a
+theorem.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,23 @@ SIZES = np.array([100, 1000, 10_000, 100_000])
 
 def errors(draws: int = 9) -> dict[str, np.ndarray]:
     noise = np.random.default_rng(0).lognormal(0, 0.2, (3, draws, 4))
-    return {f"γ = {g}": c / np.sqrt(SIZES) * noise[i] for i, (g, c) in enumerate(((0.05, 8), (0.2, 4), (0.8, 1.6)))}
+    return {
+        f"γ = {g}": c / np.sqrt(SIZES) * noise[i]
+        for i, (g, c) in enumerate(((0.05, 8), (0.2, 4), (0.8, 1.6)))
+    }
 
 
 def drawn(**change):
-    return convergence(**{"n": SIZES, "errors": errors(), "slope": -0.5, "ylabel": "error", "draws_of": "9 samples"} | change)
+    return convergence(
+        **{
+            "n": SIZES,
+            "errors": errors(),
+            "slope": -0.5,
+            "ylabel": "error",
+            "draws_of": "9 samples",
+        }
+        | change
+    )
 
 
 def test_lines_are_medians_and_bands_the_middle_of_the_draws(texts_of) -> None:
@@ -38,7 +52,9 @@ def test_lines_are_medians_and_bands_the_middle_of_the_draws(texts_of) -> None:
 
 
 @pytest.mark.parametrize(("slope", "name"), [(-0.5, "1/√n"), (-1.0, "slope -1")])
-def test_the_rate_has_its_slope_and_lies_above_all_curves(slope: float, name: str, texts_of) -> None:
+def test_the_rate_has_its_slope_and_lies_above_all_curves(
+    slope: float, name: str, texts_of
+) -> None:
     figure = drawn(slope=slope)
     (rate,) = [line for line in figure.axes[0].lines if line.get_gid() == "rate"]
     x, y = np.log(rate.get_xdata()), np.log(rate.get_ydata())
@@ -48,7 +64,14 @@ def test_the_rate_has_its_slope_and_lies_above_all_curves(slope: float, name: st
     assert name in texts_of(figure)
 
 
-@pytest.mark.parametrize("change", [{}, {"errors": {"one": errors()["γ = 0.2"]}}, {"errors": dict.fromkeys("abcdef", errors()["γ = 0.2"])}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"errors": {"one": errors()["γ = 0.2"]}},
+        {"errors": dict.fromkeys("abcdef", errors()["γ = 0.2"])},
+    ],
+)
 def test_it_is_legible(change, assert_legible) -> None:
     assert_legible(drawn(**change))
 
@@ -57,10 +80,19 @@ def test_it_is_legible(change, assert_legible) -> None:
     ("change", "message"),
     [
         ({"errors": {}}, "convergence draws one to 6 curves, got 0"),
-        ({"errors": dict.fromkeys("abcdefg", errors()["γ = 0.2"])}, "convergence draws one to 6 curves, got 7"),
+        (
+            {"errors": dict.fromkeys("abcdefg", errors()["γ = 0.2"])},
+            "convergence draws one to 6 curves, got 7",
+        ),
         ({"n": SIZES[:1]}, "two or more increasing sizes above 0"),
         ({"n": SIZES[::-1]}, "two or more increasing sizes above 0"),
-        ({"errors": {"a": np.zeros((2, 4))}}, "errors of 'a' must be finite and above 0, one for each draw and size, got shape (2, 4)"),
+        (
+            {"errors": {"a": np.zeros((2, 4))}},
+            (
+                "errors of 'a' must be finite and above 0, one for each draw and size, got shape"
+                " (2, 4)"
+            ),
+        ),
         ({"errors": {"a": np.ones((2, 3))}}, "got shape (2, 3)"),
     ],
 )

@@ -13,7 +13,17 @@ from scipy.stats import pearsonr
 from kdgraph.figures import metric_against_metrics
 from kdgraph.figures.correlation import pearson
 
-METHODS = ["none", "temperature", "histogram", "isotonic", "MMCE", "group temperature", "group histogram", "LoRe, t-SNE", "LoRe, PCA"]
+METHODS = [
+    "none",
+    "temperature",
+    "histogram",
+    "isotonic",
+    "MMCE",
+    "group temperature",
+    "group histogram",
+    "LoRe, t-SNE",
+    "LoRe, PCA",
+]
 
 
 def runs(seed: int, methods=METHODS, n: int = 12) -> dict[str, np.ndarray]:
@@ -27,13 +37,19 @@ def test_r_is_scipy_s_over_all_runs_and_within_methods_of_residuals(seed: int) -
     sizes = {"a": 5, "b": 9}
     x, y = ({name: rng.normal(rng.normal(), 1, n) for name, n in sizes.items()} for _ in range(2))
     over_all, within = pearson(x, y)
-    assert over_all == pytest.approx(pearsonr(np.r_[x["a"], x["b"]], np.r_[y["a"], y["b"]]).statistic)
-    # of a regression of y on x with an intercept for each method: r² within is the share of what the intercepts leave
+    assert over_all == pytest.approx(
+        pearsonr(np.r_[x["a"], x["b"]], np.r_[y["a"], y["b"]]).statistic
+    )
+    # of a regression of y on x with an intercept for each method: r² within is the share of what
+    # the intercepts leave
     design = np.zeros((14, 3))
     design[:5, 0] = design[5:, 1] = 1
     design[:, 2] = np.r_[x["a"], x["b"]]
     together = np.r_[y["a"], y["b"]]
-    left = [np.square(together - part @ np.linalg.lstsq(part, together, rcond=None)[0]).sum() for part in (design[:, :2], design)]
+    left = [
+        np.square(together - part @ np.linalg.lstsq(part, together, rcond=None)[0]).sum()
+        for part in (design[:, :2], design)
+    ]
     assert within**2 == pytest.approx(1 - left[1] / left[0], abs=1e-9)
 
 
@@ -57,28 +73,48 @@ def test_units_do_not_matter_to_r_and_rounding_is_no_variation(unit: float) -> N
 
 def test_every_run_is_a_dot_and_every_method_has_its_mean(texts_of) -> None:
     x, y = runs(0), runs(1)
-    figure = metric_against_metrics({"ECE": x, "MLCE": y}, y, ylabel="max group MCE", runs_of="12 seeds")
+    figure = metric_against_metrics(
+        {"ECE": x, "MLCE": y}, y, ylabel="max group MCE", runs_of="12 seeds"
+    )
     first, second = figure.axes
     by_gid = {line.get_gid(): line for line in first.lines}
     for name in METHODS:
-        np.testing.assert_array_equal(by_gid[f"runs {name}"].get_xydata(), np.column_stack([x[name], y[name]]))
-        np.testing.assert_allclose(by_gid[f"mean {name}"].get_xydata(), [[x[name].mean(), y[name].mean()]])
+        np.testing.assert_array_equal(
+            by_gid[f"runs {name}"].get_xydata(), np.column_stack([x[name], y[name]])
+        )
+        np.testing.assert_allclose(
+            by_gid[f"mean {name}"].get_xydata(), [[x[name].mean(), y[name].mean()]]
+        )
     assert "r 1.00 over all, 1.00 within methods" in [text.get_text() for text in second.texts]
-    assert (first.get_xlabel(), second.get_xlabel(), first.get_ylabel(), second.get_ylabel()) == ("ECE", "MLCE", "max group MCE", "")
+    assert (first.get_xlabel(), second.get_xlabel(), first.get_ylabel(), second.get_ylabel()) == (
+        "ECE",
+        "MLCE",
+        "max group MCE",
+        "",
+    )
     assert "small: one of 12 seeds; large: their mean" in texts_of(figure)
 
 
 def test_runs_of_no_two_methods_look_alike() -> None:
-    (axes,) = metric_against_metrics({"ECE": runs(0)}, runs(1), ylabel="max group MCE", runs_of="12 seeds").axes
+    (axes,) = metric_against_metrics(
+        {"ECE": runs(0)}, runs(1), ylabel="max group MCE", runs_of="12 seeds"
+    ).axes
     dots = [line for line in axes.lines if line.get_gid().startswith("runs")]
-    assert len({(dot.get_color(), dot.get_marker(), str(dot.get_markerfacecolor())) for dot in dots}) == len(METHODS)
+    assert len(
+        {(dot.get_color(), dot.get_marker(), str(dot.get_markerfacecolor())) for dot in dots}
+    ) == len(METHODS)
 
 
 @pytest.mark.parametrize("panels", [1, 2, 3, 4, 6])
-@pytest.mark.parametrize("methods", [METHODS, ["none", "random_forest-kernel_density_forest-density_gate-of_a_long_name"]])
+@pytest.mark.parametrize(
+    "methods",
+    [METHODS, ["none", "random_forest-kernel_density_forest-density_gate-of_a_long_name"]],
+)
 def test_panels_are_legible(panels: int, methods, assert_legible) -> None:
     given = {f"MLCE {i}": runs(i, methods) for i in range(panels)}
-    figure = metric_against_metrics(given, runs(9, methods), ylabel="max group MCE", runs_of="12 seeds")
+    figure = metric_against_metrics(
+        given, runs(9, methods), ylabel="max group MCE", runs_of="12 seeds"
+    )
     assert figure.get_size_inches()[0] == (3.5 if panels == 1 else 7.0)
     assert_legible(figure)
 
@@ -88,13 +124,21 @@ def test_panels_are_legible(panels: int, methods, assert_legible) -> None:
     [
         ({}, runs(0), "needs a metric and a method"),
         ({"ECE": {}}, {}, "needs a metric and a method"),
-        ({"ECE": runs(0, ["none"])}, runs(0, ["LoRe"]), "the same methods, ['LoRe'], got ['none'] in 'ECE'"),
+        (
+            {"ECE": runs(0, ["none"])},
+            runs(0, ["LoRe"]),
+            "the same methods, ['LoRe'], got ['none'] in 'ECE'",
+        ),
         (
             {"ECE": runs(0, ["none"], 3)},
             runs(0, ["none"], 4),
             "'ECE' of 'none' must have a finite number for each of 4 runs, got shape (3,)",
         ),
-        ({"ECE": {"none": np.full(4, np.nan)}}, runs(0, ["none"], 4), "'ECE' of 'none' must have a finite number for each of 4 runs"),
+        (
+            {"ECE": {"none": np.full(4, np.nan)}},
+            runs(0, ["none"], 4),
+            "'ECE' of 'none' must have a finite number for each of 4 runs",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(panels, y, message: str) -> None:

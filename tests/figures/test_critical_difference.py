@@ -1,4 +1,6 @@
-"""The diagram of critical differences: everything stands at its rank, bars join what is not told apart, all is legible."""
+"""The diagram of critical differences: everything stands at its rank, bars join what is not told
+apart, all is legible.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,27 @@ from kdgraph.figures import Ranked, critical_difference_diagram
 from kdgraph.figures.style import GREY
 
 MEANS = {"kdf": 1.5, "isotonic": 2.5, "random_forest (parent)": 3.0, "sigmoid": 4.5, "refit": 3.5}
-GROUPS = [["kdf", "isotonic"], ["isotonic", "random_forest (parent)", "refit"], ["refit", "sigmoid"]]
+GROUPS = [
+    ["kdf", "isotonic"],
+    ["isotonic", "random_forest (parent)", "refit"],
+    ["refit", "sigmoid"],
+]
 RANKED = Ranked(MEANS, 1.1, GROUPS, 20, 0.004)
 
 
 @pytest.fixture
 def figure():
-    return critical_difference_diagram({"error": RANKED, "ECE (15 bins)": Ranked(MEANS, 9.0, [list(MEANS)], 3, 0.2)})
+    return critical_difference_diagram(
+        {"error": RANKED, "ECE (15 bins)": Ranked(MEANS, 9.0, [list(MEANS)], 3, 0.2)}
+    )
 
 
 def by_gid(axes, start: str) -> dict[str, np.ndarray]:
-    return {line.get_gid(): np.array(line.get_xydata()) for line in axes.lines if (line.get_gid() or "").startswith(start)}
+    return {
+        line.get_gid(): np.array(line.get_xydata())
+        for line in axes.lines
+        if (line.get_gid() or "").startswith(start)
+    }
 
 
 def test_every_method_hangs_at_its_mean_rank(figure) -> None:
@@ -36,8 +48,13 @@ def test_every_method_hangs_at_its_mean_rank(figure) -> None:
 def test_bars_join_groups_and_never_overlap(figure) -> None:
     axes = figure.axes[0]
     (scale,) = by_gid(axes, "scale").values()
-    bars = [np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not told apart"]
-    ends = [[np.interp(MEANS[group[i]], [1, len(MEANS)], scale[:, 0]) for i in (0, -1)] for group in GROUPS]
+    bars = [
+        np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not told apart"
+    ]
+    ends = [
+        [np.interp(MEANS[group[i]], [1, len(MEANS)], scale[:, 0]) for i in (0, -1)]
+        for group in GROUPS
+    ]
     assert [bar[:, 0].tolist() for bar in bars] == [pytest.approx(end, abs=0.04) for end in ends]
     for i, one in enumerate(bars):
         for other in bars[:i]:
@@ -49,7 +66,9 @@ def test_the_critical_difference_is_drawn_to_scale_if_it_fits_there(figure) -> N
     first, second = figure.axes
     (scale,) = by_gid(first, "scale").values()
     (bar,) = by_gid(first, "critical difference").values()
-    assert (bar[1, 0] - bar[0, 0]) / (scale[1, 0] - scale[0, 0]) * (len(MEANS) - 1) == pytest.approx(1.1)
+    assert (bar[1, 0] - bar[0, 0]) / (scale[1, 0] - scale[0, 0]) * (
+        len(MEANS) - 1
+    ) == pytest.approx(1.1)
     assert by_gid(second, "critical difference") == {}
 
 
@@ -62,7 +81,10 @@ def test_words_say_what_is_shown(figure, texts_of) -> None:
         "ECE (15 bins)",
         "mean rank over 3 data sets; Friedman p = 0.200",
         "critical difference 9.00, more than any two can be apart",
-        "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from the best",
+        (
+            "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
+            " the best"
+        ),
     ):
         assert said.count(words) == 1, words
     assert {"1.50", "4.50", *MEANS} <= set(said)
@@ -89,10 +111,20 @@ def test_no_two_lines_cross(figure) -> None:
 
 def test_it_is_legible_with_many_long_names(figure, assert_legible) -> None:
     assert_legible(figure)
-    names = [f"random_forest-kdf calibrator.alpha=0.00{i} calibrator.vote_power={i}" for i in range(30)]
-    many = Ranked({name: 1 + 0.9 * i for i, name in enumerate(names)}, 6.0, [names[i : i + 6] for i in range(25)], 60, 1e-9)
+    names = [
+        f"random_forest-kdf calibrator.alpha=0.00{i} calibrator.vote_power={i}" for i in range(30)
+    ]
+    many = Ranked(
+        {name: 1 + 0.9 * i for i, name in enumerate(names)},
+        6.0,
+        [names[i : i + 6] for i in range(25)],
+        60,
+        1e-9,
+    )
     assert_legible(critical_difference_diagram({"error": many}))
-    near = Ranked({name: 2.0 + 1e-6 * i for i, name in enumerate("abc")}, 1.0, [["a", "b", "c"]], 5, 0.9)
+    near = Ranked(
+        {name: 2.0 + 1e-6 * i for i, name in enumerate("abc")}, 1.0, [["a", "b", "c"]], 5, 0.9
+    )
     assert_legible(critical_difference_diagram({"error": near}))
 
 
@@ -102,11 +134,17 @@ def test_it_is_legible_with_many_long_names(figure, assert_legible) -> None:
         ({}, "critical_difference_diagram needs a panel"),
         (
             {"error": Ranked({"a": 1.0, "b": 2.0}, 1.0, [], 5, 0.1)},
-            "'error' must have three methods or more with mean ranks from 1 to their number, got {'a': 1.0, 'b': 2.0}",
+            (
+                "'error' must have three methods or more with mean ranks from 1 to their number,"
+                " got {'a': 1.0, 'b': 2.0}"
+            ),
         ),
         (
             {"error": Ranked({"a": 1.0, "b": 2.0, "c": float("nan")}, 1.0, [], 5, 0.1)},
-            "'error' must have three methods or more with mean ranks from 1 to their number, got {'a': 1.0, 'b': 2.0, 'c': nan}",
+            (
+                "'error' must have three methods or more with mean ranks from 1 to their number,"
+                " got {'a': 1.0, 'b': 2.0, 'c': nan}"
+            ),
         ),
         (
             {"error": Ranked({"a": 1.0, "b": 2.0, "c": 3.0}, 1.0, [["a", "x"]], 5, 0.1)},

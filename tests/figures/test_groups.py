@@ -1,4 +1,6 @@
-"""Methods by groups: numbers in their cells, a frame around the worst group, and words above that fit."""
+"""Methods by groups: numbers in their cells, a frame around the worst group, and words above that
+fit.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,29 @@ from kdgraph.figures import GroupTable, group_tables
 from kdgraph.figures.run_figures import Drawing, run_figures
 
 GROUPS = ["bald", "receding hairline", "bangs", "straight", "wavy", "other"]
-METHODS = ["none", "temperature", "histogram", "isotonic", "MMCE", "group temperature", "group histogram", "LoRe, t-SNE", "LoRe, PCA"]
+METHODS = [
+    "none",
+    "temperature",
+    "histogram",
+    "isotonic",
+    "MMCE",
+    "group temperature",
+    "group histogram",
+    "LoRe, t-SNE",
+    "LoRe, PCA",
+]
 
 
-def table(title: str = "MCE", scale="error", methods=METHODS, groups: int = 6, runs: int = 0) -> GroupTable:
+def table(
+    title: str = "MCE", scale="error", methods=METHODS, groups: int = 6, runs: int = 0
+) -> GroupTable:
     rng = np.random.default_rng(0)
     low = -0.3 if scale == "signed" else 0.0
-    return GroupTable(title, {m: rng.uniform(low, 0.6, (runs, groups) if runs else groups) for m in methods}, scale)
+    return GroupTable(
+        title,
+        {m: rng.uniform(low, 0.6, (runs, groups) if runs else groups) for m in methods},
+        scale,
+    )
 
 
 def worst_of(axes) -> dict[int, int]:
@@ -31,16 +49,47 @@ def worst_of(axes) -> dict[int, int]:
 
 
 def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_framed(texts_of) -> None:
-    values = {"none": np.array([[0.5, 0.1], [0.3, 0.3]]), "LoRe": np.array([[0.1, 0.2], [0.1, np.nan]])}
-    gap = {"none": np.array([[-0.2, 0.1], [-0.2, 0.1]]), "LoRe": np.array([[0.0, -0.004], [0.0, -0.004]])}
-    figure = group_tables([GroupTable("MCE", values), GroupTable("gap", gap, "signed")], ["White", "Black"], [394, 55.4], of="2 seeds")
+    values = {
+        "none": np.array([[0.5, 0.1], [0.3, 0.3]]),
+        "LoRe": np.array([[0.1, 0.2], [0.1, np.nan]]),
+    }
+    gap = {
+        "none": np.array([[-0.2, 0.1], [-0.2, 0.1]]),
+        "LoRe": np.array([[0.0, -0.004], [0.0, -0.004]]),
+    }
+    figure = group_tables(
+        [GroupTable("MCE", values), GroupTable("gap", gap, "signed")],
+        ["White", "Black"],
+        [394, 55.4],
+        of="2 seeds",
+    )
     left, right = figure.axes
-    assert [text.get_text() for text in left.texts][:7] == [".400", "± .141", ".200", "± .141", ".100", "± .000", ".200"]
+    assert [text.get_text() for text in left.texts][:7] == [
+        ".400",
+        "± .141",
+        ".200",
+        "± .141",
+        ".100",
+        "± .000",
+        ".200",
+    ]
     assert left.texts[7].get_text() == "rows"  # a number of one run has no deviation
     assert worst_of(left) == {0: 0, 1: 1}
     assert worst_of(right) == {0: 0, 1: 1}  # the largest size, whatever its sign
     texts = texts_of(figure)
-    assert {"−.200", "+.100", "+.000", "−.004", "394", "55", "rows", "none", "LoRe", "MCE", "gap"} <= set(texts)
+    assert {
+        "−.200",
+        "+.100",
+        "+.000",
+        "−.004",
+        "394",
+        "55",
+        "rows",
+        "none",
+        "LoRe",
+        "MCE",
+        "gap",
+    } <= set(texts)
     assert "mean and sd of 2 seeds; framed: the method's worst group" in texts
 
 
@@ -61,21 +110,32 @@ def test_a_group_without_rows_is_empty_and_told(texts_of) -> None:
     (axes,) = figure.axes
     assert axes.images[0].get_array().mask.tolist() == [[False, True], [False, False]]
     assert worst_of(axes)[0] == 0
-    assert "mean and sd of 3 seeds; framed: the method's worst group; light grey: no rows" in texts_of(figure)
+    assert (
+        "mean and sd of 3 seeds; framed: the method's worst group; light grey: no rows"
+        in texts_of(figure)
+    )
 
 
 @pytest.mark.parametrize(("rows", "why"), [([5, 0], "no rows"), ([5, 2], "no number")])
-def test_a_group_of_rows_too_few_for_a_number_is_not_said_to_have_none(rows, why: str, texts_of) -> None:
+def test_a_group_of_rows_too_few_for_a_number_is_not_said_to_have_none(
+    rows, why: str, texts_of
+) -> None:
     given = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
-    assert f"framed: the method's worst group; light grey: {why}" in texts_of(group_tables([given], ["a", "b"], rows))
+    assert f"framed: the method's worst group; light grey: {why}" in texts_of(
+        group_tables([given], ["a", "b"], rows)
+    )
 
 
 def test_rows_behind_a_number_stand_below_it(texts_of) -> None:
     given = table(methods=["none", "LoRe"], groups=2, runs=3)
     behind = {name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in given.values}
-    texts = texts_of(group_tables([replace(given, behind=behind)], ["a", "b"], [5, 100], of="3 seeds"))
+    texts = texts_of(
+        group_tables([replace(given, behind=behind)], ["a", "b"], [5, 100], of="3 seeds")
+    )
     assert texts.count("n 2") == texts.count("n 50") == 2
-    assert "mean and sd of 3 seeds; framed: the method's worst group; n: rows behind a number" in texts
+    assert (
+        "mean and sd of 3 seeds; framed: the method's worst group; n: rows behind a number" in texts
+    )
 
 
 def luminance(color) -> float:
@@ -85,10 +145,16 @@ def luminance(color) -> float:
 
 
 def test_numbers_can_be_read_on_every_colour() -> None:
-    for axes in group_tables([table(runs=2), table("gap", "signed", runs=2)], GROUPS, [10] * 6, of="2 seeds").axes:
+    for axes in group_tables(
+        [table(runs=2), table("gap", "signed", runs=2)], GROUPS, [10] * 6, of="2 seeds"
+    ).axes:
         (image,) = axes.images
         cells = image.to_rgba(image.get_array())
-        numbers = [text for text in axes.texts if text.get_position()[1] != 1 and text.get_text().lstrip("± +−").startswith(".")]
+        numbers = [
+            text
+            for text in axes.texts
+            if text.get_position()[1] != 1 and text.get_text().lstrip("± +−").startswith(".")
+        ]
         assert len(numbers) == 2 * 6 * len(METHODS)
         for text in numbers:
             j, i = (round(value) for value in text.get_position())
@@ -96,13 +162,32 @@ def test_numbers_can_be_read_on_every_colour() -> None:
             assert (light + 0.05) / (dark + 0.05) > 4.5
 
 
-@pytest.mark.parametrize("groups", [["White", "Black", "Hispanic", "Asian"], GROUPS, ["one"], [f"aquatic animal {k}" for k in range(9)]])
-@pytest.mark.parametrize(("titles", "runs"), [(["MCE"], 0), (["MCE", "mean confidence − accuracy"], 60)])
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["White", "Black", "Hispanic", "Asian"],
+        GROUPS,
+        ["one"],
+        [f"aquatic animal {k}" for k in range(9)],
+    ],
+)
+@pytest.mark.parametrize(
+    ("titles", "runs"), [(["MCE"], 0), (["MCE", "mean confidence − accuracy"], 60)]
+)
 def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
-    tables = [table(title, "signed" if i else "error", groups=len(groups), runs=runs) for i, title in enumerate(titles)]
+    tables = [
+        table(title, "signed" if i else "error", groups=len(groups), runs=runs)
+        for i, title in enumerate(titles)
+    ]
     tables[0] = replace(tables[0], behind=tables[0].values)
     rows = [12_345 * (i + 1) % 7_919 for i in range(len(groups))]
-    figure = group_tables(tables, groups, rows, notes={"error": [".17"] * len(groups)}, of="60 seeds" if runs else None)
+    figure = group_tables(
+        tables,
+        groups,
+        rows,
+        notes={"error": [".17"] * len(groups)},
+        of="60 seeds" if runs else None,
+    )
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
 
@@ -113,10 +198,21 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
         ([], {}, "needs a table, a method and a group"),
         ([GroupTable("MCE", {})], {}, "needs a table, a method and a group"),
         ([table(), table("gap", methods=["none"])], {}, "the same methods, ['none', 'temperature'"),
-        ([table(groups=5)], {}, "'MCE' of 'none' must have a finite number, or NaN, for each of 6 groups, got shape (5,)"),
+        (
+            [table(groups=5)],
+            {},
+            (
+                "'MCE' of 'none' must have a finite number, or NaN, for each of 6 groups, got shape"
+                " (5,)"
+            ),
+        ),
         ([table(runs=2)], {}, "of must say what varies between runs, e.g. '60 seeds'"),
         ([GroupTable("MCE", {"none": np.full(6, np.nan)})], {}, "'MCE' has no number"),
-        ([replace(table(), behind={"none": np.ones(6)})], {}, "'MCE' must have rows behind each of its values, or none at all"),
+        (
+            [replace(table(), behind={"none": np.ones(6)})],
+            {},
+            "'MCE' must have rows behind each of its values, or none at all",
+        ),
         ([table()], {"rows": [1]}, "needs rows for each of ['bald'"),
         ([table()], {"notes": {"error": [".1"]}}, "needs error for each of ['bald'"),
     ],
@@ -132,17 +228,41 @@ def run_with(table: list[dict]) -> Drawing:
 
 def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
     rows = [
-        {"group": "a", "rows": 90, "error": 0.25, "confidence": 0.875, "ece": 0.1, "mce": 0.2, "worst_rows": 30.0},
-        {"group": "b", "rows": 10, "error": 0.5, "confidence": 0.25, "ece": 0.1, "mce": 0.4, "worst_rows": 2.0},
+        {
+            "group": "a",
+            "rows": 90,
+            "error": 0.25,
+            "confidence": 0.875,
+            "ece": 0.1,
+            "mce": 0.2,
+            "worst_rows": 30.0,
+        },
+        {
+            "group": "b",
+            "rows": 10,
+            "error": 0.5,
+            "confidence": 0.25,
+            "ece": 0.1,
+            "mce": 0.4,
+            "worst_rows": 2.0,
+        },
     ]
-    both = [row | {"of": of, "on": "test", "ood": None} for of in ("parent", "calibrated") for row in rows]
+    both = [
+        row | {"of": of, "on": "test", "ood": None}
+        for of in ("parent", "calibrated")
+        for row in rows
+    ]
     figure = run_figures()["group_tables"](run_with(both))
     error, gap = figure.axes
     np.testing.assert_allclose(error.images[0].get_array(), [[0.2, 0.4]] * 2)
     np.testing.assert_allclose(gap.images[0].get_array(), [[0.125, -0.25]] * 2)
-    assert {"forest", "LoRe", "90", "10", "a", "b", "+.125", "−.250", "n 30", "n 2"} <= set(texts_of(figure))
+    assert {"forest", "LoRe", "90", "10", "a", "b", "+.125", "−.250", "n 30", "n 2"} <= set(
+        texts_of(figure)
+    )
     assert run_figures()["group_tables"](run_with(both), table="by_hair") is None
-    nothing = [row | {"ece": None, "mce": None, "worst_rows": None} for row in both]  # min_count is above the rows of any bin
+    nothing = [
+        row | {"ece": None, "mce": None, "worst_rows": None} for row in both
+    ]  # min_count is above the rows of any bin
     assert run_figures()["group_tables"](run_with(nothing)) is None
     assert run_figures()["group_tables"](run_with(nothing[:1] + both[1:])) is not None
 
@@ -150,10 +270,25 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
 def test_a_run_of_a_file_with_groups_draws_them(kdg, tmp_path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 2))
-    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "side": np.where(x[:, 0] > 0, "right", "left"), "y": x.sum(axis=1) > 0})
+    frame = pd.DataFrame(
+        {
+            "a": x[:, 0],
+            "b": x[:, 1],
+            "side": np.where(x[:, 0] > 0, "right", "left"),
+            "y": x.sum(axis=1) > 0,
+        }
+    )
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    data = ["dataset=table", f"dataset.path={tmp_path}/rows.csv", "dataset.target=y", "dataset.group=side", "parent.n_estimators=5"]
-    code, _, err = kdg("run", *data, "method=isotonic", "ood=none", "metrics=groups", "figures=groups", "n_jobs=1")
+    data = [
+        "dataset=table",
+        f"dataset.path={tmp_path}/rows.csv",
+        "dataset.target=y",
+        "dataset.group=side",
+        "parent.n_estimators=5",
+    ]
+    code, _, err = kdg(
+        "run", *data, "method=isotonic", "ood=none", "metrics=groups", "figures=groups", "n_jobs=1"
+    )
     assert (code, err) == (0, "")
     (record,) = tmp_path.glob("outputs/*/*/*/result.json")
     assert "group_tables.svg" in {path.name for path in (record.parent / "figures").iterdir()}

@@ -13,7 +13,11 @@ def images(n: int, channels: int = 3, shape: tuple[int, int] = (8, 8)) -> list[n
 
 
 def test_pixels_are_as_given_with_the_first_row_on_top() -> None:
-    color, grey, eight_bit = images(1)[0], images(1, channels=1)[0], np.arange(48, dtype=np.uint8).reshape(3, 4, 4)
+    color, grey, eight_bit = (
+        images(1)[0],
+        images(1, channels=1)[0],
+        np.arange(48, dtype=np.uint8).reshape(3, 4, 4),
+    )
     figure = image_row([color, grey, eight_bit], ["a", "b", "c"])
     drawn = [axes.images[0] for axes in figure.axes]
     np.testing.assert_array_equal(drawn[0].get_array(), np.moveaxis(color, 0, 2))
@@ -47,8 +51,16 @@ def test_any_number_is_legible(n: int, assert_legible) -> None:
     ("given", "titles", "message"),
     [
         ([], [], "needs at least one image and a title for each, got 0 images and 0 titles"),
-        (images(2), ["a"], "needs at least one image and a title for each, got 2 images and 1 titles"),
-        (images(1, channels=2), ["a"], r"the image 'a' must have shape \(1 or 3 channels, height, width\), got \(2, 8, 8\)"),
+        (
+            images(2),
+            ["a"],
+            "needs at least one image and a title for each, got 2 images and 1 titles",
+        ),
+        (
+            images(1, channels=2),
+            ["a"],
+            r"the image 'a' must have shape \(1 or 3 channels, height, width\), got \(2, 8, 8\)",
+        ),
         ([np.full((1, 2, 2), 2.0)], ["a"], r"the image 'a' must lie in \[0, 1\], got 2 to 2"),
         ([np.full((1, 2, 2), np.nan)], ["a"], r"the image 'a' must lie in \[0, 1\]"),
     ],

@@ -1,4 +1,6 @@
-"""Figure of improvements: medians and quartiles are those of the data sets, as lines and as strips, and everything is legible."""
+"""Figure of improvements: medians and quartiles are those of the data sets, as lines and as strips,
+and everything is legible.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +41,25 @@ def panel(figure, title: str, nth: int = 0):
 def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
     measured = lines(FOREST)
     measured.curves["KDF"][:6, -1] = np.nan
-    axes = panel(improvement_summary({"forest": {"error": measured, "OCE": far(FOREST)}}, band_of="21 sets"), "error")
+    axes = panel(
+        improvement_summary({"forest": {"error": measured, "OCE": far(FOREST)}}, band_of="21 sets"),
+        "error",
+    )
     for name in FOREST[1:]:
         known = [np.sort(column[~np.isnan(column)]) for column in measured.curves[name].T]
         (line,) = [line for line in axes.lines if line.get_label() == name]
-        np.testing.assert_allclose(line.get_ydata(), [column[len(column) // 2] for column in known], rtol=1e-12)
+        np.testing.assert_allclose(
+            line.get_ydata(), [column[len(column) // 2] for column in known], rtol=1e-12
+        )
         (bars,) = [artist for artist in axes.collections if artist.get_gid() == f"band {name}"]
         for (x, low), (_, high) in bars.get_segments():
             column = known[int(np.flatnonzero(x == SIZES)[0])]
             np.testing.assert_allclose([low, high], np.quantile(column, [0.25, 0.75]), rtol=1e-12)
-    assert (axes.lines[0].get_color(), set(axes.lines[0].get_ydata()), axes.get_xscale()) == (GREY, {0.0}, "log")
+    assert (axes.lines[0].get_color(), set(axes.lines[0].get_ydata()), axes.get_xscale()) == (
+        GREY,
+        {0.0},
+        "log",
+    )
     assert "21 sets → 15–21" in [text.get_text() for text in axes.texts]
 
 
@@ -63,7 +74,9 @@ def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
         dots = drawn[f"dots {name}"]
         assert sorted(dots.get_xdata()) == sorted(values)
         assert np.abs(np.asarray(dots.get_ydata()) - lane).max() < 0.4
-        np.testing.assert_allclose(drawn[f"band {name}"].get_xdata(), np.quantile(values, [0.25, 0.75]))
+        np.testing.assert_allclose(
+            drawn[f"band {name}"].get_xdata(), np.quantile(values, [0.25, 0.75])
+        )
         assert set(drawn[f"median {name}"].get_xdata()) == {np.median(values)}
         assert axes.get_xlim()[0] < values.min() and values.max() < axes.get_xlim()[1]
     assert [text.get_text() for text in axes.texts if text.get_text() in FOREST] == FOREST[1:]
@@ -95,12 +108,21 @@ def test_a_quantity_has_one_scale_in_all_groups_and_colours_go_by_position() -> 
 @pytest.mark.parametrize("names", [FOREST[:2], FOREST])
 @pytest.mark.parametrize(
     "kinds",
-    [(strips, strips, strips, far), (lines, lines, far), (strips,), (lines, strips), (far,), (strips, strips, strips)],
+    [
+        (strips, strips, strips, far),
+        (lines, lines, far),
+        (strips,),
+        (lines, strips),
+        (far,),
+        (strips, strips, strips),
+    ],
     ids=lambda kinds: "-".join(kind.__name__ for kind in kinds),
 )
 def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
     quantities = {f"quantity {i}": kind(names) for i, kind in enumerate(kinds)}
-    figure = improvement_summary({"random forest": quantities, "random forest again": quantities}, band_of="21 data sets")
+    figure = improvement_summary(
+        {"random forest": quantities, "random forest again": quantities}, band_of="21 data sets"
+    )
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
     assert set(names[1:]) <= set(texts_of(figure)) or kinds == (lines, strips)
@@ -111,10 +133,22 @@ def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
     [
         ({}, "needs a group with a quantity"),
         ({"forest": {}}, "needs a group with a quantity"),
-        ({"forest": {"error": strips(FOREST[:1])}}, "'forest' needs the parent and the same methods"),
-        ({"forest": {"error": strips(FOREST), "OCE": far(NETWORK)}}, "'forest' needs the parent and the same methods"),
         (
-            {"forest": {"error": Repeated(np.array([1.0]), {"a": np.zeros((2, 1)), "b": np.full((2, 1), np.nan)}, "")}},
+            {"forest": {"error": strips(FOREST[:1])}},
+            "'forest' needs the parent and the same methods",
+        ),
+        (
+            {"forest": {"error": strips(FOREST), "OCE": far(NETWORK)}},
+            "'forest' needs the parent and the same methods",
+        ),
+        (
+            {
+                "forest": {
+                    "error": Repeated(
+                        np.array([1.0]), {"a": np.zeros((2, 1)), "b": np.full((2, 1), np.nan)}, ""
+                    )
+                }
+            },
             "a number in each column",
         ),
     ],

@@ -14,7 +14,9 @@ from kdgraph.metrics import relative_improvement
 
 @given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_better_and_worse_by_one_factor_are_equally_far_from_0(parent, factor) -> None:
-    better, worse = (relative_improvement([parent], [m]).values for m in (parent / factor, parent * factor))
+    better, worse = (
+        relative_improvement([parent], [m]).values for m in (parent / factor, parent * factor)
+    )
     np.testing.assert_allclose(to_ratio(better), -to_ratio(worse), rtol=1e-9, atol=1e-12)
 
 
@@ -32,7 +34,11 @@ def test_it_rises_and_stays_within_1() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "ticks"),
-    [(-5, 1, ["−4", "−1", "0", "+.5", "+1"]), (-0.13, 0.12, ["−.1", "−.05", "0", "+.05", "+.1"]), (-0.8, 0.45, ["−.5", "−.2", "0", "+.2"])],
+    [
+        (-5, 1, ["−4", "−1", "0", "+.5", "+1"]),
+        (-0.13, 0.12, ["−.1", "−.05", "0", "+.05", "+.1"]),
+        (-0.8, 0.45, ["−.5", "−.2", "0", "+.2"]),
+    ],
 )
 def test_ticks_are_round_apart_and_have_0(low, high, ticks) -> None:
     figure = new_figure(2, 2)

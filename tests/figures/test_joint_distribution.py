@@ -1,4 +1,6 @@
-"""True against predicted class: three matrices with their own numbers, and a page that can be read."""
+"""True against predicted class: three matrices with their own numbers, and a page that can be
+read.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,18 @@ import pytest
 
 from kdgraph.figures import joint_distribution
 
-PHANNS = ["Major capsid", "Minor capsid", "Baseplate", "Major tail", "Minor tail", "Portal", "Tail fiber", "Tail shaft", "Collar", "HTJ"]
+PHANNS = [
+    "Major capsid",
+    "Minor capsid",
+    "Baseplate",
+    "Major tail",
+    "Minor tail",
+    "Portal",
+    "Tail fiber",
+    "Tail shaft",
+    "Collar",
+    "HTJ",
+]
 
 
 def words(axes, n: int) -> np.ndarray:
@@ -28,34 +41,63 @@ def test_counts_and_both_normalisations():
     table = np.array([[8, 2, 0], [1, 0, 199], [0, 0, 0]])
     rows, by_true, by_predicted = joint_distribution(table, ["a", "b", "c"]).axes
     assert words(rows, 3).tolist() == [["8", "2", ""], ["1", "", "199"], ["", "", ""]]
-    assert words(by_true, 3).tolist() == [[".80", ".20", ""], [".01", "", "1"], ["", "", ""]]  # .005 is rounded up, .995 too
+    assert words(by_true, 3).tolist() == [
+        [".80", ".20", ""],
+        [".01", "", "1"],
+        ["", "", ""],
+    ]  # .005 is rounded up, .995 too
     assert words(by_predicted, 3).tolist() == [[".89", "1", ""], [".11", "", "1"], ["", "", ""]]
     shades = by_true.images[0].get_array()
     np.testing.assert_allclose(shades[:2], table[:2] / table[:2].sum(axis=1, keepdims=True))
     assert shades.mask[2].all() and not shades.mask[:2].any()  # no row is truly c: grey
 
 
-@pytest.mark.parametrize("classes", [["setosa", "versicolor", "virginica"], [*PHANNS, "Other"], [f"aquatic animal {k}" for k in range(12)]])
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ["setosa", "versicolor", "virginica"],
+        [*PHANNS, "Other"],
+        [f"aquatic animal {k}" for k in range(12)],
+    ],
+)
 def test_it_can_be_read(classes, assert_legible):
     figure = joint_distribution(counts(len(classes)), classes)
     assert figure.get_size_inches()[0] == 7.0 and len(figure.axes) == 3
     assert_legible(figure)
 
 
-def test_of_many_classes_those_with_most_rows_are_drawn_and_shares_stay_those_of_all(texts_of, assert_legible):
+def test_of_many_classes_those_with_most_rows_are_drawn_and_shares_stay_those_of_all(
+    texts_of, assert_legible
+):
     table = counts(100)
     figure = joint_distribution(table, [f"c{k}" for k in range(100)])
     most = np.sort(np.argsort(-(table.sum(axis=0) + table.sum(axis=1)), kind="stable")[:12])
     rows, by_true, _ = figure.axes
     assert [label.get_text() for label in rows.get_yticklabels()] == [f"c{k}" for k in most]
-    np.testing.assert_allclose(by_true.images[0].get_array(), (table / table.sum(axis=1, keepdims=True))[np.ix_(most, most)])
-    assert any(text.startswith("the 12 of 100 classes with most rows, shares of all rows;") for text in texts_of(figure))
+    np.testing.assert_allclose(
+        by_true.images[0].get_array(),
+        (table / table.sum(axis=1, keepdims=True))[np.ix_(most, most)],
+    )
+    assert any(
+        text.startswith("the 12 of 100 classes with most rows, shares of all rows;")
+        for text in texts_of(figure)
+    )
     assert_legible(figure)
 
 
 @pytest.mark.parametrize(
-    "table", [np.zeros((2, 2), int), np.array([[1, -1], [0, 1]]), np.eye(2), np.ones((2, 3), int), np.ones((3, 3), int)]
+    "table",
+    [
+        np.zeros((2, 2), int),
+        np.array([[1, -1], [0, 1]]),
+        np.eye(2),
+        np.ones((2, 3), int),
+        np.ones((3, 3), int),
+    ],
 )
 def test_what_are_no_counts(table):
-    with pytest.raises(ValueError, match=r"^counts must be whole numbers of rows, one for each two of 2 classes, got "):
+    with pytest.raises(
+        ValueError,
+        match=r"^counts must be whole numbers of rows, one for each two of 2 classes, got ",
+    ):
         joint_distribution(table, ["a", "b"])

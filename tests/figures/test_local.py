@@ -1,4 +1,6 @@
-"""Local calibration drawn: every row in its place on one scale; and what a run draws of it from its tables."""
+"""Local calibration drawn: every row in its place on one scale; and what a run draws of it from its
+tables.
+"""
 
 from __future__ import annotations
 
@@ -83,17 +85,28 @@ def test_the_region_of_the_training_data_is_shaded_and_nothing_is_cut_off(texts_
 def test_a_row_without_neighbours_is_not_drawn() -> None:
     points, slce, n_eff = rows(5, ("kdf",))
     slce["kdf"][2] = n_eff["kdf"][2] = np.nan
-    assert len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets()) == 4
+    assert (
+        len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
+        == 4
+    )
     slce["kdf"][:] = np.nan
-    assert len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets()) == 0
+    assert (
+        len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
+        == 0
+    )
 
 
 def test_many_rows_have_smaller_dots() -> None:
-    few, many = (dots_of(lce_landscape(*rows(n), BOX, bandwidth=0.2).axes[0]).get_sizes().max() for n in (2000, 8000))
+    few, many = (
+        dots_of(lce_landscape(*rows(n), BOX, bandwidth=0.2).axes[0]).get_sizes().max()
+        for n in (2000, 8000)
+    )
     assert many == pytest.approx(few / 4)
 
 
-@pytest.mark.parametrize("names", [("kdf",), ("random forest", "kdf"), tuple(f"{LONG} {i}" for i in range(4))])
+@pytest.mark.parametrize(
+    "names", [("kdf",), ("random forest", "kdf"), tuple(f"{LONG} {i}" for i in range(4))]
+)
 def test_a_landscape_is_legible(names: tuple[str, ...], assert_legible) -> None:
     figure = lce_landscape(*rows(30, names), BOX, bandwidth=0.0125)
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
@@ -109,7 +122,10 @@ POINTS, SLCE, N_EFF = rows(4, ("kdf",))
         ({"points": np.zeros((4, 3))}, "needs points Float[n, 2], got shape (4, 3)"),
         ({"points": np.zeros((0, 2))}, "needs points Float[n, 2], got shape (0, 2)"),
         ({"slce": {}}, "errors and effective rows for the same names, got [] and ['kdf']"),
-        ({"slce": {"kdf": np.zeros(3)}}, "the errors of 'kdf' must be one number for each of 4 points, got shape (3,)"),
+        (
+            {"slce": {"kdf": np.zeros(3)}},
+            "the errors of 'kdf' must be one number for each of 4 points, got shape (3,)",
+        ),
         ({"slce": {"kdf": np.full(4, 2.0)}}, "the errors of 'kdf' must lie in [-1, 1], got 2 to 2"),
     ],
 )
@@ -120,7 +136,9 @@ def test_a_landscape_that_cannot_be_drawn(change, message: str) -> None:
 
 
 def run_with(tables, test=((0.5, -0.5),)) -> Drawing:
-    """A run whose test rows lie there, and whose training rows in the box from (-1, -2) to (1, 2)."""
+    """A run whose test rows lie there, and whose training rows in the box from (-1, -2) to (1,
+    2).
+    """
     learning = SimpleNamespace(X=np.array([[-1.0, -2.0], [1.0, 2.0], [0.0, 0.0]]))
     splits = SimpleNamespace(learning=learning, test=SimpleNamespace(X=np.array(test)))
     return Drawing(splits, Evaluation([], tables, []), (None, None), ("forest", "kdf"))
@@ -131,7 +149,15 @@ def entry(of: str, on: str = "test", **columns) -> dict:
 
 
 def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
-    place = {"x1": 0.5, "x2": -0.5, "confidence": 0.8, "correct": True, "n_eff": 9.0, "bin_count": 20, "bandwidth": 0.4}
+    place = {
+        "x1": 0.5,
+        "x2": -0.5,
+        "confidence": 0.8,
+        "correct": True,
+        "n_eff": 9.0,
+        "bin_count": 20,
+        "bandwidth": 0.4,
+    }
     table = [entry("parent", **place, slce=0.2), entry("calibrated", **place, slce=-0.1)]
     figure = run_figures()["lce_landscape"](run_with({"lce_map": table}))
     *panels, _ = figure.axes
@@ -142,8 +168,20 @@ def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
 
 
 def test_a_map_of_another_space_has_no_region_of_training_features() -> None:
-    place = {"x1": 20.0, "x2": -30.0, "confidence": 0.8, "correct": True, "n_eff": 9.0, "bin_count": 20, "bandwidth": 0.4, "slce": 0.1}
-    run = run_with({"lce_map_tsne": [entry("parent", **place), entry("calibrated", **place)]}, test=[[0.5, -0.5, 0.1]])
+    place = {
+        "x1": 20.0,
+        "x2": -30.0,
+        "confidence": 0.8,
+        "correct": True,
+        "n_eff": 9.0,
+        "bin_count": 20,
+        "bandwidth": 0.4,
+        "slce": 0.1,
+    }
+    run = run_with(
+        {"lce_map_tsne": [entry("parent", **place), entry("calibrated", **place)]},
+        test=[[0.5, -0.5, 0.1]],
+    )
     assert run_figures()["lce_landscape"](run) is None
     *panels, _ = run_figures()["lce_landscape"](run, table="lce_map_tsne").axes
     assert not any(axes.patches for axes in panels)
@@ -162,45 +200,80 @@ def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -
     assert lines["kdf"].get_xydata().tolist() == [[0.1, 0.1], [0.4, 0.05]]
 
 
-def mapped(confidence: list[float], correct: list[bool], slce: list[float], bin_count: list[int]) -> list[dict]:
+def mapped(
+    confidence: list[float], correct: list[bool], slce: list[float], bin_count: list[int]
+) -> list[dict]:
     """Rows of ``lce_map`` of a parent, and of a method that is right everywhere."""
     columns = zip(confidence, correct, slce, bin_count, strict=True)
-    rows = [dict(zip(("confidence", "correct", "slce", "bin_count"), row, strict=True)) for row in columns]
-    place = [{"x1": float(i), "x2": -float(i), "n_eff": 9.0, "bandwidth": 0.4} for i in range(len(rows))]
+    rows = [
+        dict(zip(("confidence", "correct", "slce", "bin_count"), row, strict=True))
+        for row in columns
+    ]
+    place = [
+        {"x1": float(i), "x2": -float(i), "n_eff": 9.0, "bandwidth": 0.4} for i in range(len(rows))
+    ]
     both = [("parent", row) for row in rows] + [("calibrated", row | {"slce": 0.0}) for row in rows]
     return [entry(of, **row, **where) for (of, row), where in zip(both, place * 2, strict=True)]
 
 
 def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
     confidence = [0.55] * 4 + [0.75] * 4 + [0.95] * 2
-    correct = [True, True, False, False] + [False] * 4 + [True] * 2  # errors .05, .75, -.05: of two rows only
-    table = mapped(confidence, correct, [0.1, 0.2, 0.3, 0.2] + [0.75] * 4 + [-0.05] * 2, [4] * 8 + [2] * 2)
+    correct = (
+        [True, True, False, False] + [False] * 4 + [True] * 2
+    )  # errors .05, .75, -.05: of two rows only
+    table = mapped(
+        confidence, correct, [0.1, 0.2, 0.3, 0.2] + [0.75] * 4 + [-0.05] * 2, [4] * 8 + [2] * 2
+    )
     run = run_with({"lce_map": table})
     texts = texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=3))
-    assert "best bin: confidence in (0.4, 0.6], 4 rows; their average error +0.0500, mean LCE 0.2000" in texts
-    assert "worst bin: confidence in (0.6, 0.8], 4 rows; their average error +0.7500, mean LCE 0.7500" in texts
+    assert (
+        "best bin: confidence in (0.4, 0.6], 4 rows; their average error +0.0500, mean LCE 0.2000"
+        in texts
+    )
+    assert (
+        "worst bin: confidence in (0.6, 0.8], 4 rows; their average error +0.7500, mean LCE 0.7500"
+        in texts
+    )
     with_small = texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated"))
-    assert any("confidence in (0.8, 1]" in text or "confidence in (0.4, 0.6]" in text for text in with_small)
+    assert any(
+        "confidence in (0.8, 1]" in text or "confidence in (0.4, 0.6]" in text
+        for text in with_small
+    )
     assert all("mean LCE 0.0000" in text for text in with_small if " bin: " in text)
 
 
 def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None:
     table = mapped([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
     run = run_with({"lce_map": table})
-    assert sum("the only large bin:" in text for text in texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=4))) == 1
+    assert (
+        sum(
+            "the only large bin:" in text
+            for text in texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=4))
+        )
+        == 1
+    )
     assert run_figures()["lce_of_bins"](run, bins=5, min_count=5) is None
     assert run_figures()["lce_of_bins"](run_with({})) is None
 
 
 def test_bins_that_the_map_was_not_measured_with_are_told() -> None:
     table = mapped([0.55, 0.65], [True, True], [0.1, 0.1], [2, 2])
-    with pytest.raises(ConfigError, match=re.escape("figures.draw.lce_of_bins.bins must be that of the table lce_map, got 5: its rows")):
+    with pytest.raises(
+        ConfigError,
+        match=re.escape(
+            "figures.draw.lce_of_bins.bins must be that of the table lce_map, got 5: its rows"
+        ),
+    ):
         run_figures()["lce_of_bins"](run_with({"lce_map": table}), bins=5)
 
 
 def test_a_run_s_spaces_are_columns_side_by_side() -> None:
     more = {"mlce": 0.5, "n_eff": 9.0, "mlce_n_eff": 3.0, "lce": 0.2}
-    table = [entry(of, bandwidth=bandwidth, **more) for of in ("parent", "calibrated") for bandwidth in (0.1, 0.4)]
+    table = [
+        entry(of, bandwidth=bandwidth, **more)
+        for of in ("parent", "calibrated")
+        for bandwidth in (0.1, 0.4)
+    ]
     run = run_with({"lce_by_bandwidth": table, "lce_by_bandwidth_pca": table})
     keys = ["lce_by_bandwidth", "lce_by_bandwidth_pca", "lce_by_bandwidth_tsne"]
     figure = run_figures()["lce_against_bandwidth"](run, tables=keys)
@@ -214,7 +287,12 @@ NAN = float("nan")
     "tables",
     [
         {},
-        {"lce_by_bandwidth": [entry(of, bandwidth=0.1, lce=0.1, mlce=0.1, n_eff=2.0, mlce_n_eff=1.0) for of in ("parent", "calibrated")]},
+        {
+            "lce_by_bandwidth": [
+                entry(of, bandwidth=0.1, lce=0.1, mlce=0.1, n_eff=2.0, mlce_n_eff=1.0)
+                for of in ("parent", "calibrated")
+            ]
+        },
         {
             "lce_by_bandwidth": [
                 entry(of, bandwidth=bandwidth, lce=NAN, mlce=NAN, n_eff=NAN, mlce_n_eff=NAN)
@@ -229,7 +307,14 @@ def test_what_a_run_has_not_measured_is_not_drawn(tables, tmp_path) -> None:
     assert run_with(tables).save(tmp_path, {name: {} for name in NAMES}, ["svg"], 100) == []
 
 
-TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "n_jobs=1", "metrics=local"]
+TINY = [
+    "dataset.n_train=60",
+    "dataset.n_test=40",
+    "parent.n_estimators=5",
+    "ood=none",
+    "n_jobs=1",
+    "metrics=local",
+]
 NAMES = ("lce_landscape", "lce_of_bins", "lce_against_bandwidth")
 DRAWN = [
     "figures=none",
@@ -246,7 +331,9 @@ DRAWN = [
         (["dataset=trunk", "dataset.n_dims=5"], {"lce_by_bandwidth"}, {"lce_against_bandwidth"}),
     ],
 )
-def test_a_run_has_a_map_where_there_are_two_features_and_always_curves(data, tables: set, drawn: set, kdg, tmp_path) -> None:
+def test_a_run_has_a_map_where_there_are_two_features_and_always_curves(
+    data, tables: set, drawn: set, kdg, tmp_path
+) -> None:
     code, _, err = kdg("run", *data, "method=isotonic", *TINY, *DRAWN)
     assert (code, err) == (0, "")
     (record,) = tmp_path.glob("outputs/*/*/*/result.json")

@@ -13,7 +13,15 @@ from kdgraph.figures import BinOfRows, lce_of_bins
 
 def one_bin(title: str = "best bin", n: int = 40, error: float = 0.01, seed: int = 0) -> BinOfRows:
     rng = np.random.default_rng(seed)
-    return BinOfRows(title, 14 / 15, 1.0, rng.normal(size=(n, 2)), rng.uniform(-0.2, 0.2, n), rng.uniform(1, 20, n), error)
+    return BinOfRows(
+        title,
+        14 / 15,
+        1.0,
+        rng.normal(size=(n, 2)),
+        rng.uniform(-0.2, 0.2, n),
+        rng.uniform(1, 20, n),
+        error,
+    )
 
 
 def test_the_curve_is_the_share_of_rows_and_both_lines_are_where_they_should_be(texts_of) -> None:
@@ -31,7 +39,10 @@ def test_the_curve_is_the_share_of_rows_and_both_lines_are_where_they_should_be(
     assert curves[0].get_xlim() == curves[1].get_xlim()
     texts = texts_of(figure)
     mean = np.abs(given[0].slce).mean()
-    assert f"best bin: confidence in (0.933, 1], 40 rows; their average error +0.0100, mean LCE {mean:.4f}" in texts
+    assert (
+        "best bin: confidence in (0.933, 1], 40 rows; their average error +0.0100, mean LCE"
+        f" {mean:.4f}" in texts
+    )
     assert any(text.startswith("worst bin: ") and "average error −0.1200" in text for text in texts)
     assert "bandwidth 0.2; small: fewer than 5 effective rows" in texts
     assert {"t-SNE 1", "t-SNE 2"} <= set(texts)
@@ -49,13 +60,26 @@ def test_all_maps_have_one_scale_and_one_frame() -> None:
 def test_few_rows_with_large_errors_do_not_take_the_axis_from_the_rest() -> None:
     one = one_bin(n=1000)
     one.slce[:5] = 1.0
-    (axes,) = [axes for axes in lce_of_bins([one], bandwidth=1).axes if axes.get_ylabel() == "share of rows"]
+    (axes,) = [
+        axes
+        for axes in lce_of_bins([one], bandwidth=1).axes
+        if axes.get_ylabel() == "share of rows"
+    ]
     assert 0.19 < axes.get_xlim()[1] < 0.3
 
 
-@pytest.mark.parametrize("titles", [["best bin"], ["best bin", "worst bin"], ["a", "b", "the third of three bins with a long title"]])
+@pytest.mark.parametrize(
+    "titles",
+    [
+        ["best bin"],
+        ["best bin", "worst bin"],
+        ["a", "b", "the third of three bins with a long title"],
+    ],
+)
 def test_bins_are_legible(titles, assert_legible) -> None:
-    assert_legible(lce_of_bins([one_bin(title, seed=i) for i, title in enumerate(titles)], bandwidth=0.0125))
+    assert_legible(
+        lce_of_bins([one_bin(title, seed=i) for i, title in enumerate(titles)], bandwidth=0.0125)
+    )
 
 
 def test_a_bin_whose_rows_are_all_right_is_drawn(assert_legible) -> None:
@@ -63,10 +87,21 @@ def test_a_bin_whose_rows_are_all_right_is_drawn(assert_legible) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"points": np.zeros((40, 3))}, {"n_eff": np.zeros(3)}, {"slce": np.full(40, np.nan)}, {"slce": np.zeros(0)}]
+    "changed",
+    [
+        {"points": np.zeros((40, 3))},
+        {"n_eff": np.zeros(3)},
+        {"slce": np.full(40, np.nan)},
+        {"slce": np.zeros(0)},
+    ],
 )
 def test_bins_that_cannot_be_drawn(changed) -> None:
-    with pytest.raises(ValueError, match=re.escape("'best bin' needs points Float[n, 2], an error and effective rows for each")):
+    with pytest.raises(
+        ValueError,
+        match=re.escape(
+            "'best bin' needs points Float[n, 2], an error and effective rows for each"
+        ),
+    ):
         lce_of_bins([replace(one_bin(), **changed)], bandwidth=1)
 
 

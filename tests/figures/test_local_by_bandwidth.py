@@ -1,4 +1,6 @@
-"""Local calibration against the bandwidth: lines, bands over runs, and small markers that say that few rows are behind them."""
+"""Local calibration against the bandwidth: lines, bands over runs, and small markers that say that
+few rows are behind them.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,35 @@ from kdgraph.figures.style import BLUE, GREY
 
 LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
 BANDWIDTHS = np.array([0.05, 0.2, 0.8, 12.8])
-METHODS = ("none", "temperature", "histogram", "isotonic", "MMCE", "group temperature", "group histogram", "LoRe, t-SNE", "LoRe, PCA")
+METHODS = (
+    "none",
+    "temperature",
+    "histogram",
+    "isotonic",
+    "MMCE",
+    "group temperature",
+    "group histogram",
+    "LoRe, t-SNE",
+    "LoRe, PCA",
+)
 
 
 def curves(names: tuple[str, ...] = ("random forest", "kdf"), runs: int = 0) -> LceCurves:
     rng = np.random.default_rng(0)
-    shapes = ([0.9, 0.5, 0.3, 0.2], [0.2, 0.1, 0.05, 0.02], [1.0, 3.0, 30.0, 40.0], [1.5, 30.0, 400.0, 20_000.0])
-    drawn = [{name: np.array(shape) / (1 + 0.1 * i) for i, name in enumerate(names)} for shape in shapes]
+    shapes = (
+        [0.9, 0.5, 0.3, 0.2],
+        [0.2, 0.1, 0.05, 0.02],
+        [1.0, 3.0, 30.0, 40.0],
+        [1.5, 30.0, 400.0, 20_000.0],
+    )
+    drawn = [
+        {name: np.array(shape) / (1 + 0.1 * i) for i, name in enumerate(names)} for shape in shapes
+    ]
     if runs:
-        drawn = [{name: values * rng.uniform(0.9, 1.1, (runs, 1)) for name, values in each.items()} for each in drawn]
+        drawn = [
+            {name: values * rng.uniform(0.9, 1.1, (runs, 1)) for name, values in each.items()}
+            for each in drawn
+        ]
     return LceCurves(BANDWIDTHS, *drawn)
 
 
@@ -33,7 +55,9 @@ def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
     for axes, drawn in zip(figure.axes, (given.mlce, given.lce, given.n_eff), strict=True):
         lines = {line.get_label(): line for line in axes.lines}
         for name, values in drawn.items():
-            np.testing.assert_array_equal(lines[name].get_xydata(), np.column_stack([BANDWIDTHS, values]))
+            np.testing.assert_array_equal(
+                lines[name].get_xydata(), np.column_stack([BANDWIDTHS, values])
+            )
         assert (lines["random forest"].get_color(), lines["kdf"].get_color()) == (GREY, BLUE)
         assert (lines["random forest"].get_linestyle(), lines["kdf"].get_linestyle()) == ("--", "-")
         assert axes.get_xscale() == "log"
@@ -94,8 +118,14 @@ def test_many_curves_are_named_in_a_key_and_told_apart() -> None:
 
 def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
     given = curves(METHODS, runs=3)
-    given.lce["none"][:, 3] = [0.0, 0.0, 0.001]  # the band goes below 0, the mean is the smallest of all
-    figure = lce_against_bandwidth({"a": given, "b": curves(METHODS, runs=3)}, band_of="3 seeds", log=True)
+    given.lce["none"][:, 3] = [
+        0.0,
+        0.0,
+        0.001,
+    ]  # the band goes below 0, the mean is the smallest of all
+    figure = lce_against_bandwidth(
+        {"a": given, "b": curves(METHODS, runs=3)}, band_of="3 seeds", log=True
+    )
     mlce, lce, rows = figure.axes[:3]
     assert [axes.get_yscale() for axes in (mlce, lce, rows)] == ["log"] * 3
     assert lce.get_ylim()[0] == figure.axes[4].get_ylim()[0] == pytest.approx(0.8 * 0.001 / 3)
@@ -103,9 +133,22 @@ def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
     assert len(lce_against_bandwidth({"a": curves()}, log=True).legends) == 1
 
 
-@pytest.mark.parametrize("names", [("kdf",), ("random_forest", "kdf"), (LONG, "kdf", "isotonic", "temperature"), METHODS, (LONG, *METHODS)])
-@pytest.mark.parametrize(("spaces", "runs", "log"), [(1, 0, False), (1, 2, True), (2, 2, False), (3, 2, True)])
-def test_curves_are_legible(names: tuple[str, ...], spaces: int, runs: int, log: bool, assert_legible) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("kdf",),
+        ("random_forest", "kdf"),
+        (LONG, "kdf", "isotonic", "temperature"),
+        METHODS,
+        (LONG, *METHODS),
+    ],
+)
+@pytest.mark.parametrize(
+    ("spaces", "runs", "log"), [(1, 0, False), (1, 2, True), (2, 2, False), (3, 2, True)]
+)
+def test_curves_are_legible(
+    names: tuple[str, ...], spaces: int, runs: int, log: bool, assert_legible
+) -> None:
     given = {f"space {i}": curves(names, runs) for i in range(spaces)}
     assert_legible(lce_against_bandwidth(given, band_of="2 seeds" if runs else None, log=log))
 
@@ -117,16 +160,31 @@ KDF = curves(("kdf",))
     ("changed", "message"),
     [
         ({"bandwidths": np.array([0.2])}, "two or more increasing bandwidths above 0 in 'PCA'"),
-        ({"bandwidths": np.array([0.2, 0.1, 0.4, 0.8])}, "two or more increasing bandwidths above 0"),
-        ({"bandwidths": np.array([0.0, 0.1, 0.4, 0.8])}, "two or more increasing bandwidths above 0"),
-        ({"lce": {"other": np.zeros(4)}}, "every panel must have the same curves, ['kdf'], got ['other'] in 'mean LCE' of 'PCA'"),
+        (
+            {"bandwidths": np.array([0.2, 0.1, 0.4, 0.8])},
+            "two or more increasing bandwidths above 0",
+        ),
+        (
+            {"bandwidths": np.array([0.0, 0.1, 0.4, 0.8])},
+            "two or more increasing bandwidths above 0",
+        ),
+        (
+            {"lce": {"other": np.zeros(4)}},
+            "every panel must have the same curves, ['kdf'], got ['other'] in 'mean LCE' of 'PCA'",
+        ),
         ({"mlce": {}}, "every panel must have the same curves, [], got [] in 'MLCE' of 'PCA'"),
         (
             {"mlce": {"kdf": np.full(4, np.nan)}},
-            "MLCE of 'kdf' in 'PCA' must be a finite number, or one from some run, for each of 4 bandwidths",
+            (
+                "MLCE of 'kdf' in 'PCA' must be a finite number, or one from some run, for each of"
+                " 4 bandwidths"
+            ),
         ),
         ({"mlce": {"kdf": np.zeros((2, 3))}}, "for each of 4 bandwidths, got shape (2, 3)"),
-        ({"mlce": {"kdf": np.zeros((2, 4))}}, "band_of must say what varies between runs, e.g. '60 seeds'"),
+        (
+            {"mlce": {"kdf": np.zeros((2, 4))}},
+            "band_of must say what varies between runs, e.g. '60 seeds'",
+        ),
     ],
 )
 def test_curves_that_cannot_be_drawn(changed, message: str) -> None:
@@ -137,5 +195,8 @@ def test_curves_that_cannot_be_drawn(changed, message: str) -> None:
 def test_no_space_and_spaces_of_other_names() -> None:
     with pytest.raises(ValueError, match="needs a space"):
         lce_against_bandwidth({})
-    with pytest.raises(ValueError, match=re.escape("the same curves, ['kdf'], got ['random forest', 'kdf'] in 'MLCE' of 'b'")):
+    with pytest.raises(
+        ValueError,
+        match=re.escape("the same curves, ['kdf'], got ['random forest', 'kdf'] in 'MLCE' of 'b'"),
+    ):
         lce_against_bandwidth({"a": KDF, "b": curves()})

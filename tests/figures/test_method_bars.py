@@ -1,4 +1,6 @@
-"""Bars of methods by class: heights are the numbers, places say the class and the set, and the key names all of them."""
+"""Bars of methods by class: heights are the numbers, places say the class and the set, and the key
+names all of them.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ SETS = ["test set 1", "test set 2"]
 
 def numbers(methods=METHODS, classes=PHANNS, sets=2) -> dict[str, dict[str, list[float]]]:
     rng = np.random.default_rng(0)
-    return {method: {name: rng.uniform(0.1, 0.6, sets).tolist() for name in classes} for method in methods}
+    return {
+        method: {name: rng.uniform(0.1, 0.6, sets).tolist() for name in classes}
+        for method in methods
+    }
 
 
 def bars_of(figure, method: str, of: str) -> list[Rectangle]:
@@ -49,9 +54,13 @@ def test_a_bar_is_as_high_as_its_number_and_stands_in_the_group_of_its_class() -
     for method, of_method in given.items():
         for j, of in enumerate(SETS):
             drawn = bars_of(figure, method, of)
-            assert [bar.get_height() for bar in drawn] == [values[j] for values in of_method.values()]
+            assert [bar.get_height() for bar in drawn] == [
+                values[j] for values in of_method.values()
+            ]
             for bar, centre in zip(drawn, centres, strict=True):
-                assert centre - reach < bar.get_x() and bar.get_x() + bar.get_width() < centre + reach
+                assert (
+                    centre - reach < bar.get_x() and bar.get_x() + bar.get_width() < centre + reach
+                )
 
 
 def test_no_bar_lies_over_another_and_order_is_method_then_set() -> None:
@@ -60,13 +69,18 @@ def test_no_bar_lies_over_another_and_order_is_method_then_set() -> None:
     drawn = sorted(bars_in(axes), key=lambda bar: bar.get_x())
     ends = [bar.get_x() + bar.get_width() for bar in drawn]
     assert all(end <= after.get_x() + 1e-9 for end, after in zip(ends, drawn[1:], strict=False))
-    assert [bar.get_gid() for bar in drawn] == [f"{method}, {of}" for method in METHODS for of in SETS] * len(PHANNS)
+    assert [bar.get_gid() for bar in drawn] == [
+        f"{method}, {of}" for method in METHODS for of in SETS
+    ] * len(PHANNS)
 
 
 def test_the_first_set_is_paler_and_what_is_uncalibrated_is_grey_wherever_it_stands() -> None:
     order = ["uncalibrated", *METHODS[:-1]]
     figure = method_bars(numbers(order), ylabel="NLL", sets=SETS)
-    colors = {method: [to_rgb(bars_of(figure, method, of)[0].get_facecolor()) for of in SETS] for method in order}
+    colors = {
+        method: [to_rgb(bars_of(figure, method, of)[0].get_facecolor()) for of in SETS]
+        for method in order
+    }
     assert all(sum(left) > sum(right) for left, right in colors.values())
     assert colors["uncalibrated"][1] == to_rgb(GREY)
     assert len({right for _, right in colors.values()}) == len(order)
@@ -75,7 +89,10 @@ def test_the_first_set_is_paler_and_what_is_uncalibrated_is_grey_wherever_it_sta
 def test_colours_that_come_again_are_hatched() -> None:
     methods = [f"method {i}" for i in range(15)]
     figure = method_bars(numbers(methods, ["a", "b"], 1), ylabel="NLL", sets=["test"])
-    looks = {(bar.get_facecolor(), bar.get_hatch()) for bar in (bars_of(figure, method, "test")[0] for method in methods)}
+    looks = {
+        (bar.get_facecolor(), bar.get_hatch())
+        for bar in (bars_of(figure, method, "test")[0] for method in methods)
+    }
     assert len(looks) == len(methods)
 
 
@@ -84,7 +101,9 @@ def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
     given["STS"]["HTJ"] = [np.nan, np.nan]
     figure, full = (method_bars(values, ylabel="NLL", sets=SETS) for values in (given, numbers()))
     assert np.isnan(bars_of(figure, "STS", "test set 1")[PHANNS.index("HTJ")].get_height())
-    same = [bars_of(one, "CwOC", "test set 2")[PHANNS.index("HTJ")].get_x() for one in (figure, full)]
+    same = [
+        bars_of(one, "CwOC", "test set 2")[PHANNS.index("HTJ")].get_x() for one in (figure, full)
+    ]
     assert same[0] == same[1]
 
 
@@ -95,11 +114,19 @@ def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
         (METHODS, PHANNS, ["in sample"]),
         (METHODS[:1], ["a"], SETS),
         (METHODS, [str(digit) for digit in range(10)], SETS),
-        ([f"a long name of a method, the {i}th" for i in range(9)], ["a class whose name is long", "b"], ["one", "two", "three"]),
+        (
+            [f"a long name of a method, the {i}th" for i in range(9)],
+            ["a class whose name is long", "b"],
+            ["one", "two", "three"],
+        ),
     ],
 )
-def test_words_are_legible_and_the_key_has_all_methods(methods, classes, sets, assert_legible, texts_of) -> None:
-    figure = method_bars(numbers(methods, classes, len(sets)), ylabel="NLL of right or wrong, in nats", sets=sets)
+def test_words_are_legible_and_the_key_has_all_methods(
+    methods, classes, sets, assert_legible, texts_of
+) -> None:
+    figure = method_bars(
+        numbers(methods, classes, len(sets)), ylabel="NLL of right or wrong, in nats", sets=sets
+    )
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
     assert set(methods) <= set(texts_of(figure))
@@ -112,9 +139,24 @@ def test_words_are_legible_and_the_key_has_all_methods(methods, classes, sets, a
         ({}, SETS, "^method_bars needs a method, a class and a set of rows$"),
         ({"a": {}}, SETS, "^method_bars needs a method, a class and a set of rows$"),
         ({"a": {"x": []}}, [], "^method_bars needs a method, a class and a set of rows$"),
-        ({"a": {"x": [1.0]}, "b": {"y": [1.0]}}, ["s"], r"^every method must have the same classes, \['x'\], got \['y'\] for 'b'$"),
-        ({"a": {"x": [1.0]}}, SETS, r"^'a' needs a finite number, or NaN, for each of \['test set 1', 'test set 2'\] in 'x', got \[1.0\]$"),
-        ({"a": {"x": [np.inf]}}, ["s"], r"^'a' needs a finite number, or NaN, for each of \['s'\] in 'x', got \[inf\]$"),
+        (
+            {"a": {"x": [1.0]}, "b": {"y": [1.0]}},
+            ["s"],
+            r"^every method must have the same classes, \['x'\], got \['y'\] for 'b'$",
+        ),
+        (
+            {"a": {"x": [1.0]}},
+            SETS,
+            (
+                r"^'a' needs a finite number, or NaN, for each of \['test set 1', 'test set 2'\] in"
+                r" 'x', got \[1.0\]$"
+            ),
+        ),
+        (
+            {"a": {"x": [np.inf]}},
+            ["s"],
+            r"^'a' needs a finite number, or NaN, for each of \['s'\] in 'x', got \[inf\]$",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(values, sets, message) -> None:

@@ -18,7 +18,11 @@ from kdgraph.figures import (
 RNG = np.random.default_rng(0)
 LONG = "linear-local_pit_with_a_very_long_name_that_nobody_reads"
 CELLS = {
-    f"x{i} -0.123 to 4.56, x2 0 to 1": {"linear": np.array([9, 1, 5]) * (i + 1), LONG: np.array([5, 5, 5]) * (i + 1)} for i in range(6)
+    f"x{i} -0.123 to 4.56, x2 0 to 1": {
+        "linear": np.array([9, 1, 5]) * (i + 1),
+        LONG: np.array([5, 5, 5]) * (i + 1),
+    }
+    for i in range(6)
 }
 
 
@@ -40,7 +44,9 @@ def test_local_histograms_are_densities_on_one_scale(n, assert_legible):
 
 def test_the_band_of_a_cell_is_of_its_rows():
     widths = []
-    for axes in local_pit_histograms({"few": {"a": np.array([5, 5])}, "many": {"a": np.array([500, 500])}}).axes:
+    for axes in local_pit_histograms(
+        {"few": {"a": np.array([5, 5])}, "many": {"a": np.array([500, 500])}}
+    ).axes:
         (band,) = by_gid(axes, "band")
         heights = band.get_paths()[0].vertices[:, 1]
         widths.append(np.ptp(heights))
@@ -50,12 +56,17 @@ def test_the_band_of_a_cell_is_of_its_rows():
 
 def test_moments_lie_where_they_are(assert_legible):
     truth = Moments(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))
-    said = {"linear": Moments(np.array([1.5, 2.5, 3.0]), np.array([3.0, 3.0, 3.0])), "local_pit": truth}
+    said = {
+        "linear": Moments(np.array([1.5, 2.5, 3.0]), np.array([3.0, 3.0, 3.0])),
+        "local_pit": truth,
+    }
     figure = mean_and_sd(truth, said)
     for axes, what in zip(figure.axes, ("mean", "sd"), strict=True):
         for name, given in said.items():
             (rows,) = by_gid(axes, f"rows {name}")
-            np.testing.assert_array_equal(rows.get_offsets(), np.column_stack([getattr(truth, what), getattr(given, what)]))
+            np.testing.assert_array_equal(
+                rows.get_offsets(), np.column_stack([getattr(truth, what), getattr(given, what)])
+            )
         assert axes.get_xlim() == axes.get_ylim()
     assert_legible(figure)
 
@@ -76,17 +87,33 @@ def test_misses_lie_where_they_are(assert_legible, texts_of):
 @pytest.mark.parametrize("n", [1, 5])
 def test_densities_are_drawn_as_given(n, assert_legible):
     at = np.linspace(-10_000, 20_000, 50)
-    density = {"linear": np.exp(-((at / 5000) ** 2)), LONG: np.exp(-((at / 2000) ** 2)), "truth": np.exp(-((at / 1000) ** 2))}
-    figure = predictive_densities([PredictedRow(f"test row {i}", at, density, 1234.0) for i in range(n)])
+    density = {
+        "linear": np.exp(-((at / 5000) ** 2)),
+        LONG: np.exp(-((at / 2000) ** 2)),
+        "truth": np.exp(-((at / 1000) ** 2)),
+    }
+    figure = predictive_densities(
+        [PredictedRow(f"test row {i}", at, density, 1234.0) for i in range(n)]
+    )
     for axes in figure.axes:
-        drawn = {line.get_label(): line.get_ydata() for line in axes.lines if line.get_gid() is None}
-        assert all((drawn[name] == values).all() for name, values in density.items()) and drawn.keys() == density.keys()
+        drawn = {
+            line.get_label(): line.get_ydata() for line in axes.lines if line.get_gid() is None
+        }
+        assert (
+            all((drawn[name] == values).all() for name, values in density.items())
+            and drawn.keys() == density.keys()
+        )
         assert list(by_gid(axes, "outcome")[0].get_xdata()) == [1234.0, 1234.0]
     assert_legible(figure)
 
 
 def test_boxes_are_quartiles(assert_legible):
-    values = {"MSE": {f"10{e}": {name: RNG.lognormal(size=20) for name in ("NN", "isotonic", "local_pit")} for e in "³⁴⁵"}}
+    values = {
+        "MSE": {
+            f"10{e}": {name: RNG.lognormal(size=20) for name in ("NN", "isotonic", "local_pit")}
+            for e in "³⁴⁵"
+        }
+    }
     values["coverage"] = {"10³": {"NN": np.array([0.9, 0.94, 0.96]), "local_pit": np.array([0.95])}}
     figure = boxes_by_setting(values, "rows", {"coverage": 0.95}, log=("MSE",))
     first, second = figure.axes
@@ -94,24 +121,59 @@ def test_boxes_are_quartiles(assert_legible):
         heights = box.get_path().vertices[:, 1]
         quartiles = np.quantile(list(values["MSE"].values())[i]["isotonic"], [0.25, 0.75])
         np.testing.assert_allclose([heights.min(), heights.max()], quartiles)
-    assert first.get_yscale() == "log" and second.get_yscale() == "linear" and not by_gid(second, "box isotonic")
-    assert list(by_gid(second, "ideal")[0].get_ydata()) == [0.95, 0.95] and not by_gid(first, "ideal")
+    assert (
+        first.get_yscale() == "log"
+        and second.get_yscale() == "linear"
+        and not by_gid(second, "box isotonic")
+    )
+    assert list(by_gid(second, "ideal")[0].get_ydata()) == [0.95, 0.95] and not by_gid(
+        first, "ideal"
+    )
     assert_legible(figure)
 
 
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda: local_pit_histograms({}), "local_pit_histograms needs in every cell the same names"),
-        (lambda: local_pit_histograms({"a": {"x": np.array([1])}, "b": {"y": np.array([1])}}), "local_pit_histograms needs"),
-        (lambda: local_pit_histograms({"a": {"x": np.array([1, 2]), "y": np.array([1, 1])}}), "local_pit_histograms needs"),
-        (lambda: local_pit_histograms({"a": {"x": np.array([0, 0])}}), "local_pit_histograms needs"),
-        (lambda: mean_and_sd(Moments(np.ones(2), np.ones(2)), {"a": Moments(np.ones(3), np.ones(3))}), "mean_and_sd needs at least one"),
-        (lambda: interval_misses(np.ones((3, 2)), {"a": np.zeros(2)}, 0.9), "interval_misses needs points"),
-        (lambda: interval_misses(np.ones((3, 1)), {"a": np.zeros(3)}, 0.9), "interval_misses needs points"),
+        (
+            lambda: local_pit_histograms({}),
+            "local_pit_histograms needs in every cell the same names",
+        ),
+        (
+            lambda: local_pit_histograms({"a": {"x": np.array([1])}, "b": {"y": np.array([1])}}),
+            "local_pit_histograms needs",
+        ),
+        (
+            lambda: local_pit_histograms({"a": {"x": np.array([1, 2]), "y": np.array([1, 1])}}),
+            "local_pit_histograms needs",
+        ),
+        (
+            lambda: local_pit_histograms({"a": {"x": np.array([0, 0])}}),
+            "local_pit_histograms needs",
+        ),
+        (
+            lambda: mean_and_sd(
+                Moments(np.ones(2), np.ones(2)), {"a": Moments(np.ones(3), np.ones(3))}
+            ),
+            "mean_and_sd needs at least one",
+        ),
+        (
+            lambda: interval_misses(np.ones((3, 2)), {"a": np.zeros(2)}, 0.9),
+            "interval_misses needs points",
+        ),
+        (
+            lambda: interval_misses(np.ones((3, 1)), {"a": np.zeros(3)}, 0.9),
+            "interval_misses needs points",
+        ),
         (lambda: predictive_densities([]), "predictive_densities needs one to five rows"),
-        (lambda: predictive_densities([PredictedRow("r", np.ones(3), {"a": np.ones(2)})]), "predictive_densities needs one to five"),
-        (lambda: boxes_by_setting({"MSE": {"1": {"a": np.empty(0)}}}, "rows"), "boxes_by_setting needs at least one panel"),
+        (
+            lambda: predictive_densities([PredictedRow("r", np.ones(3), {"a": np.ones(2)})]),
+            "predictive_densities needs one to five",
+        ),
+        (
+            lambda: boxes_by_setting({"MSE": {"1": {"a": np.empty(0)}}}, "rows"),
+            "boxes_by_setting needs at least one panel",
+        ),
         (lambda: boxes_by_setting({}, "rows"), "boxes_by_setting needs at least one panel"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Histograms of scores: shares of what was given, axes that infinities do not stretch, AUROC as the metric has it."""
+"""Histograms of scores: shares of what was given, axes that infinities do not stretch, AUROC as the
+metric has it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from kdgraph.metrics import auroc
 NAMES = ("random_forest", "tood, rows in sets of 100")
 
 
-def scores(n: int = 200, shift: float = 0.0, names: tuple[str, ...] = NAMES) -> dict[str, np.ndarray]:
+def scores(
+    n: int = 200, shift: float = 0.0, names: tuple[str, ...] = NAMES
+) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(n)
     return {name: rng.normal(shift, 1 + place, n) for place, name in enumerate(names)}
 
@@ -29,14 +33,30 @@ def test_a_column_for_each_model_and_a_row_for_each_set(texts_of):
     for name, color in zip(test, (GREY, BLUE), strict=True):
         for given in sets.values():
             axes = next(panels)
-            filled, outline = drawn(axes, "test rows").get_data(), drawn(axes, "out of distribution")
+            filled, outline = (
+                drawn(axes, "test rows").get_data(),
+                drawn(axes, "out of distribution"),
+            )
             np.testing.assert_array_equal(filled.edges, outline.get_data().edges)
-            assert filled.values.sum() == pytest.approx(1) and outline.get_data().values.sum() == pytest.approx(1)
+            assert filled.values.sum() == pytest.approx(
+                1
+            ) and outline.get_data().values.sum() == pytest.approx(1)
             inside = np.clip(given[name], filled.edges[0], filled.edges[-1])
-            np.testing.assert_allclose(outline.get_data().values * len(inside), np.histogram(inside, filled.edges)[0])
-            assert outline.get_edgecolor()[:3] == pytest.approx(tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)))
+            np.testing.assert_allclose(
+                outline.get_data().values * len(inside), np.histogram(inside, filled.edges)[0]
+            )
+            assert outline.get_edgecolor()[:3] == pytest.approx(
+                tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+            )
             assert f"AUROC {auroc(given[name], test[name]):.3f}" in texts_of(figure)
-    assert {"near", "far", *NAMES, "test rows", "out of distribution", "out-of-distribution score"} <= set(texts_of(figure))
+    assert {
+        "near",
+        "far",
+        *NAMES,
+        "test rows",
+        "out of distribution",
+        "out-of-distribution score",
+    } <= set(texts_of(figure))
     lefts = {round(axes.get_position().x0, 3) for axes in figure.axes}
     assert len(lefts) == 2
 
@@ -67,7 +87,10 @@ def test_equal_scores_are_drawn(value):
 
 
 @pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("names", [NAMES, ("random_forest-of_a_long_name-kept", "kernel_density_forest + a gate of a long name")])
+@pytest.mark.parametrize(
+    "names",
+    [NAMES, ("random_forest-of_a_long_name-kept", "kernel_density_forest + a gate of a long name")],
+)
 def test_words_are_legible(n, names, assert_legible):
     titles = [
         "a set with a long name and its parameters, inner 2, outer 5: 1,000 rows",
@@ -83,8 +106,16 @@ def test_words_are_legible(n, names, assert_legible):
     [
         (scores(), {}, "ood_scores needs at least one model and one set"),
         ({}, {"far": {}}, "ood_scores needs at least one model and one set"),
-        ({"a": [1.0]}, {"far": {"b": [1.0]}}, r"every set must have the names of the test rows, \['a'\], got \['b'\] in 'far'"),
-        ({"a": [1.0]}, {"far": {"a": []}}, "the scores of 'a' on 'far' must be numbers, and at least one, none of them NaN"),
+        (
+            {"a": [1.0]},
+            {"far": {"b": [1.0]}},
+            r"every set must have the names of the test rows, \['a'\], got \['b'\] in 'far'",
+        ),
+        (
+            {"a": [1.0]},
+            {"far": {"a": []}},
+            "the scores of 'a' on 'far' must be numbers, and at least one, none of them NaN",
+        ),
         ({"a": [np.nan]}, {"far": {"a": [1.0]}}, "the scores of 'a' on 'test' must be numbers"),
     ],
 )

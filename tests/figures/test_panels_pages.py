@@ -1,4 +1,6 @@
-"""Pages of many data sets: as many as it takes, with the same columns, and one range of the parameter below each other."""
+"""Pages of many data sets: as many as it takes, with the same columns, and one range of the
+parameter below each other.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ def quantities(sizes, level: float = 0.1, names=NAMES) -> dict[str, Repeated]:
 
 
 def rows(n: int, sizes=(100, 900)) -> dict:
-    return {f"set {i}": {"forest": quantities(sizes, 0.1 + 0.01 * i), "network": quantities(sizes)} for i in range(n)}
+    return {
+        f"set {i}": {"forest": quantities(sizes, 0.1 + 0.01 * i), "network": quantities(sizes)}
+        for i in range(n)
+    }
 
 
 @pytest.mark.slow
@@ -55,22 +60,36 @@ def test_a_single_size_gives_a_point_and_a_bar_for_each_model() -> None:
         np.testing.assert_allclose(bar.get_ydata(), np.quantile(values, [0.25, 0.75]))
 
 
-@pytest.mark.parametrize(("band_of", "notes"), [("3 seeds", ["lines: medians, bands: 25 to 75 % of 3 seeds"]), (None, [])])
+@pytest.mark.parametrize(
+    ("band_of", "notes"),
+    [("3 seeds", ["lines: medians, bands: 25 to 75 % of 3 seeds"]), (None, [])],
+)
 def test_bands_are_told_where_there_are_repetitions(band_of, notes) -> None:
     (figure,) = dataset_pages(rows(1), band_of=band_of)
     assert [text.get_text() for text in figure.texts if "band" in text.get_text()] == notes
 
 
 def test_panels_below_each_other_have_one_range() -> None:
-    given = rows(1, sizes=(100, 300)) | {"large": {"forest": quantities((120, 9000)), "network": quantities((120, 9000))}}
+    given = rows(1, sizes=(100, 300)) | {
+        "large": {"forest": quantities((120, 9000)), "network": quantities((120, 9000))}
+    }
     (figure,) = dataset_pages(given, band_of="3 seeds")
-    assert [axes.get_xlim() for axes in figure.axes if axes.get_xscale() == "log"] == [(100.0, 9000.0)] * 4
+    assert [axes.get_xlim() for axes in figure.axes if axes.get_xscale() == "log"] == [
+        (100.0, 9000.0)
+    ] * 4
 
 
 @pytest.mark.parametrize("sizes", [(900,), (100, 900)])
 def test_it_is_legible(sizes, assert_legible) -> None:
-    names = ["analcatdata_authorship", "climate_model_simulation_crashes", "wdbc", "onelongnamewithoutanyseparatoratall"]
-    for figure in dataset_pages(dict(zip(names, rows(4, sizes).values(), strict=True)), band_of="10 seeds"):
+    names = [
+        "analcatdata_authorship",
+        "climate_model_simulation_crashes",
+        "wdbc",
+        "onelongnamewithoutanyseparatoratall",
+    ]
+    for figure in dataset_pages(
+        dict(zip(names, rows(4, sizes).values(), strict=True)), band_of="10 seeds"
+    ):
         assert figure.get_size_inches()[0] == 7.0
         assert_legible(figure)
 
@@ -80,7 +99,14 @@ def test_what_a_row_lacks_stays_empty_and_the_lowest_panel_is_labelled() -> None
     del given["set 1"]["network"]
     (figure,) = dataset_pages(given, band_of="3 seeds")
     assert len(figure.axes) == 6
-    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "rows", "radius", "rows", "radius"]
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        "",
+        "",
+        "rows",
+        "radius",
+        "rows",
+        "radius",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -90,11 +116,20 @@ def test_what_a_row_lacks_stays_empty_and_the_lowest_panel_is_labelled() -> None
         ({"a": {}}, {}, "a panel in at least one row"),
         (rows(1), {"rows": 0}, "rows must be at least 1, got 0"),
         (
-            {"a": {"forest": quantities((100, 900)), "network": quantities((100, 900), names=NAMES[:3])}},
+            {
+                "a": {
+                    "forest": quantities((100, 900)),
+                    "network": quantities((100, 900), names=NAMES[:3]),
+                }
+            },
             {},
             "'error' of 'network' in 'a'",
         ),
-        ({"a": {"forest": quantities((900, 100))}}, {}, "'error' of 'forest' in 'a' needs one or more increasing values of rows"),
+        (
+            {"a": {"forest": quantities((900, 100))}},
+            {},
+            "'error' of 'forest' in 'a' needs one or more increasing values of rows",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(panels, options, message) -> None:

@@ -1,4 +1,6 @@
-"""Figure of many simulations: medians and bands are those of the repetitions, scales are shared, everything is legible."""
+"""Figure of many simulations: medians and bands are those of the repetitions, scales are shared,
+everything is legible.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,25 @@ ROWS = np.array([50.0, 100, 1000, 10000])
 RADII = np.linspace(0, 10, 21)
 
 
-def repeated(level: float, names=("parent", "geodesic", "Euclidean"), x=ROWS, **options) -> Repeated:
+def repeated(
+    level: float, names=("parent", "geodesic", "Euclidean"), x=ROWS, **options
+) -> Repeated:
     rng = np.random.default_rng(int(1000 * level))
     return Repeated(
-        x, {name: level + 0.1 * rng.random((5, len(x))) for name in names}, **{"x_label": "training rows", "log": True} | options
+        x,
+        {name: level + 0.1 * rng.random((5, len(x))) for name in names},
+        **{"x_label": "training rows", "log": True} | options,
     )
 
 
 def groups(level: float) -> dict:
     far = {"x": RADII, "x_label": "radius", "log": False, "prior": 0.5, "id_until": 1.0}
     return {
-        group: {"error": repeated(level + shift), "Hellinger": repeated(level), "max confidence": repeated(0.6, **far)}
+        group: {
+            "error": repeated(level + shift),
+            "Hellinger": repeated(level),
+            "max confidence": repeated(0.6, **far),
+        }
         for group, shift in (("random forest and KDF", 0.0), ("network and KDN", 0.2))
     }
 
@@ -33,7 +43,11 @@ def points(n: int = 40) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def figure():
-    return simulation_summary({"spiral": points(), "circle": points()}, {"spiral": groups(0.1), "circle": groups(0.3)}, band_of="5 seeds")
+    return simulation_summary(
+        {"spiral": points(), "circle": points()},
+        {"spiral": groups(0.1), "circle": groups(0.3)},
+        band_of="5 seeds",
+    )
 
 
 def test_lines_are_medians_and_bands_are_quartiles(figure) -> None:
@@ -42,10 +56,14 @@ def test_lines_are_medians_and_bands_are_quartiles(figure) -> None:
     for name, values in expected.items():
         (line,) = [line for line in axes.lines if line.get_label() == name]
         np.testing.assert_array_equal(line.get_xdata(), ROWS)
-        np.testing.assert_allclose(line.get_ydata(), np.sort(values, axis=0)[2], rtol=1e-15)  # the third of five
+        np.testing.assert_allclose(
+            line.get_ydata(), np.sort(values, axis=0)[2], rtol=1e-15
+        )  # the third of five
         (band,) = [artist for artist in axes.collections if artist.get_gid() == f"band {name}"]
         edges = {tuple(vertex) for vertex in band.get_paths()[0].vertices}
-        assert {(x, y) for x, y in zip(ROWS, np.sort(values, axis=0)[1], strict=True)} <= edges  # 25 % of five is the second
+        assert {
+            (x, y) for x, y in zip(ROWS, np.sort(values, axis=0)[1], strict=True)
+        } <= edges  # 25 % of five is the second
         assert {(x, y) for x, y in zip(ROWS, np.sort(values, axis=0)[3], strict=True)} <= edges
     assert (axes.lines[0].get_color(), axes.get_xscale()) == (GREY, "log")
 
@@ -53,8 +71,12 @@ def test_lines_are_medians_and_bands_are_quartiles(figure) -> None:
 def test_a_missing_repetition_is_left_out(figure) -> None:
     one = repeated(0.1, names=("parent",))
     one.curves["parent"][0] = np.nan
-    axes = simulation_summary({"spiral": points()}, {"spiral": {"forest": {"error": one}}}, band_of="5 seeds").axes[1]
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), np.median(one.curves["parent"][1:], axis=0), rtol=1e-15)
+    axes = simulation_summary(
+        {"spiral": points()}, {"spiral": {"forest": {"error": one}}}, band_of="5 seeds"
+    ).axes[1]
+    np.testing.assert_allclose(
+        axes.lines[0].get_ydata(), np.median(one.curves["parent"][1:], axis=0), rtol=1e-15
+    )
 
 
 def test_a_quantity_has_one_scale_in_a_row_and_its_own_in_the_next(figure) -> None:
@@ -62,33 +84,53 @@ def test_a_quantity_has_one_scale_in_a_row_and_its_own_in_the_next(figure) -> No
     for row in (first, second):
         for left, right in zip(row[1:4], row[4:7], strict=True):
             assert left.get_ylim() == right.get_ylim()
-            assert all(left.get_ylim()[0] < band.get_datalim(left.transData).y0 for band in left.collections)
+            assert all(
+                left.get_ylim()[0] < band.get_datalim(left.transData).y0
+                for band in left.collections
+            )
     assert first[1].get_ylim() != second[1].get_ylim()
 
 
 def test_prior_and_training_region_are_marked_where_they_are_given(figure) -> None:
-    marked = [{artist.get_gid() for artist in (*axes.lines, *axes.patches)} & {"prior", "id_region"} for axes in figure.axes[:4]]
+    marked = [
+        {artist.get_gid() for artist in (*axes.lines, *axes.patches)} & {"prior", "id_region"}
+        for axes in figure.axes[:4]
+    ]
     assert marked == [set(), set(), set(), {"prior", "id_region"}]
 
 
 def test_only_the_last_row_of_a_parameter_is_labelled() -> None:
-    trunk = {group: {"error": repeated(0.2, x=np.array([1.0, 50, 100]), x_label="features", log=False)} for group in groups(0.1)}
+    trunk = {
+        group: {"error": repeated(0.2, x=np.array([1.0, 50, 100]), x_label="features", log=False)}
+        for group in groups(0.1)
+    }
     shown = dict.fromkeys(["spiral", "circle", "Trunk"], points())
-    figure = simulation_summary(shown, {"spiral": groups(0.1), "circle": groups(0.3), "Trunk": trunk}, band_of="5 seeds")
+    figure = simulation_summary(
+        shown, {"spiral": groups(0.1), "circle": groups(0.3), "Trunk": trunk}, band_of="5 seeds"
+    )
     assert [axes.get_xlabel() for axes in figure.axes if axes.get_ylabel() == ""] == [
-        *[""] * 6, *["training rows", "training rows", "radius"] * 2, *["features"] * 2
-    ]  # fmt: skip
+        *[""] * 6,
+        *["training rows", "training rows", "radius"] * 2,
+        *["features"] * 2,
+    ]
 
 
 @pytest.mark.parametrize("n", [1, 6])
 def test_it_is_legible(n, assert_legible, texts_of) -> None:
     names = ["Gaussian XOR", "spiral", "circle", "sinewave", "polynomial", "Trunk"][:n]
     figure = simulation_summary(
-        dict.fromkeys(names, points()), {name: groups(0.05 * i) for i, name in enumerate(names)}, band_of="10 seeds"
+        dict.fromkeys(names, points()),
+        {name: groups(0.05 * i) for i, name in enumerate(names)},
+        band_of="10 seeds",
     )
     assert figure.get_size_inches()[0] == 7.0
     assert_legible(figure)
-    assert {"parent", "geodesic", "Euclidean", "lines: medians, bands: 25 to 75 % of 10 seeds"} <= set(texts_of(figure))
+    assert {
+        "parent",
+        "geodesic",
+        "Euclidean",
+        "lines: medians, bands: 25 to 75 % of 10 seeds",
+    } <= set(texts_of(figure))
 
 
 def test_the_classes_have_the_colours_of_the_maps(figure) -> None:
@@ -105,14 +147,29 @@ def test_the_classes_have_the_colours_of_the_maps(figure) -> None:
         ({}, {}, "data and panels of the same rows"),
         ({"a": points()}, {"b": groups(0.1)}, "data and panels of the same rows"),
         ({"a": points()}, {"a": {}}, "a panel in at least one row"),
-        ({"a": (np.zeros((3, 3)), np.zeros(3))}, {"a": groups(0.1)}, r"the data 'a' must be Float\[n, 2\]"),
-        ({"a": points()}, {"a": {"g": {"q": repeated(0.1, x=ROWS[::-1])}}}, "'q' of 'g' in 'a' needs two or more increasing values"),
+        (
+            {"a": (np.zeros((3, 3)), np.zeros(3))},
+            {"a": groups(0.1)},
+            r"the data 'a' must be Float\[n, 2\]",
+        ),
+        (
+            {"a": points()},
+            {"a": {"g": {"q": repeated(0.1, x=ROWS[::-1])}}},
+            "'q' of 'g' in 'a' needs two or more increasing values",
+        ),
         (
             {"a": points()},
             {"a": {"g": {"q": Repeated(ROWS, {"parent": np.zeros(4)}, "rows")}}},
-            r"the curve 'parent' of 'q' of 'g' in 'a' must have a row of 4 numbers for each repetition.*got shape \(4,\)",
+            (
+                r"the curve 'parent' of 'q' of 'g' in 'a' must have a row of 4 numbers for each"
+                r" repetition.*got shape \(4,\)"
+            ),
         ),
-        ({"a": points()}, {"a": {"g": {"q": Repeated(ROWS, {"parent": np.full((2, 4), np.nan)}, "rows")}}}, "a number in each column"),
+        (
+            {"a": points()},
+            {"a": {"g": {"q": Repeated(ROWS, {"parent": np.full((2, 4), np.nan)}, "rows")}}},
+            "a number in each column",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(data, panels, message) -> None:

@@ -1,4 +1,6 @@
-"""The histogram of PIT values and the curve of coverage hold what they are given; the band is the binomial distribution's."""
+"""The histogram of PIT values and the curve of coverage hold what they are given; the band is the
+binomial distribution's.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from kdgraph.figures.style import BLUE, GREY
 
 COUNTS = {"linear": np.array([5, 40, 30, 25]), "global_pit": np.array([26, 24, 20, 30])}
 LEVELS = np.array([0.1, 0.5, 0.9])
-CURVES = {"linear": CoverageCurve(LEVELS, np.array([0.2, 0.6, 0.85])), "global_pit": CoverageCurve(LEVELS, np.array([0.11, 0.49, 0.9]))}
+CURVES = {
+    "linear": CoverageCurve(LEVELS, np.array([0.2, 0.6, 0.85])),
+    "global_pit": CoverageCurve(LEVELS, np.array([0.11, 0.49, 0.9])),
+}
 
 
 def test_steps_are_densities() -> None:
@@ -22,7 +27,9 @@ def test_steps_are_densities() -> None:
         values, edges, _ = patch.get_data()
         np.testing.assert_allclose(values, counts * 4 / 100)
         np.testing.assert_allclose(edges, [0, 0.25, 0.5, 0.75, 1])
-        assert patch.get_edgecolor()[:3] == pytest.approx(tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)))
+        assert patch.get_edgecolor()[:3] == pytest.approx(
+            tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        )
     assert axes.get_ylim()[0] == 0 and axes.get_ylim()[1] > 1.6
 
 
@@ -30,7 +37,10 @@ def test_the_band_is_the_binomial_distributions_of_one_bin() -> None:
     (axes,) = pit_histogram(COUNTS).axes
     (band,) = (found for found in axes.collections if found.get_gid() == "band")
     heights = band.get_paths()[0].vertices[:, 1]
-    assert (heights.min(), heights.max()) == (pytest.approx(17 * 4 / 100), pytest.approx(34 * 4 / 100))  # of 100 rows at 1/4
+    assert (heights.min(), heights.max()) == (
+        pytest.approx(17 * 4 / 100),
+        pytest.approx(34 * 4 / 100),
+    )  # of 100 rows at 1/4
     low, high = binomial_band(100, np.array([0.25]))
     assert binom.cdf(100 * low - 1, 100, 0.25)[0] < 0.025 <= binom.cdf(100 * low, 100, 0.25)[0]
     assert binom.cdf(100 * high - 1, 100, 0.25)[0] < 0.975 <= binom.cdf(100 * high, 100, 0.25)[0]
@@ -47,7 +57,10 @@ def test_curves_and_what_they_miss() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 6])
 def test_any_number_of_models_is_legible(n, assert_legible, texts_of) -> None:
-    names = ["linear", *(f"gaussian_linear-global_pit_with_a_very_long_name {i}" for i in range(1, n))]
+    names = [
+        "linear",
+        *(f"gaussian_linear-global_pit_with_a_very_long_name {i}" for i in range(1, n)),
+    ]
     histogram = pit_histogram(dict.fromkeys(names, COUNTS["linear"]))
     curve = coverage_against_level(dict.fromkeys(names, CURVES["linear"]), 123_456)
     assert_legible(histogram)
@@ -65,12 +78,18 @@ def test_few_rows_and_many(counts, assert_legible) -> None:
     ("counts", "message"),
     [
         ({}, r"got \(rows, bins\) \[\]"),
-        ({"a": np.array([1, 2]), "b": np.array([1, 1])}, r"got \(rows, bins\) \[\(2, 2\), \(3, 2\)\]"),
+        (
+            {"a": np.array([1, 2]), "b": np.array([1, 1])},
+            r"got \(rows, bins\) \[\(2, 2\), \(3, 2\)\]",
+        ),
         ({"a": np.array([0, 0])}, r"got \(rows, bins\) \[\(0, 2\)\]"),
     ],
 )
 def test_counts_of_other_rows(counts, message) -> None:
-    with pytest.raises(ValueError, match=f"^pit_histogram needs counts of the same rows in the same bins, {message}$"):
+    with pytest.raises(
+        ValueError,
+        match=f"^pit_histogram needs counts of the same rows in the same bins, {message}$",
+    ):
         pit_histogram(counts)
 
 

@@ -15,7 +15,9 @@ def test_panels_hold_the_maps_left_to_right(maps, texts_of) -> None:
     figure = posterior_maps(maps, EXTENT, BOX, class_label="P(class 0 | x)")
     *panels, bar = figure.axes
     assert [axes.get_title() for axes in panels] == list(maps)
-    assert sorted(axes.get_position().x0 for axes in panels) == [axes.get_position().x0 for axes in panels]
+    assert sorted(axes.get_position().x0 for axes in panels) == [
+        axes.get_position().x0 for axes in panels
+    ]
     for axes, values in zip(panels, maps.values(), strict=True):
         (image,) = axes.images
         np.testing.assert_array_equal(image.get_array(), values)
@@ -52,7 +54,9 @@ def test_points_are_in_the_first_panel_only_and_do_not_move_its_limits(maps) -> 
 
 
 def test_confidence_of_many_classes_has_its_own_scale(maps) -> None:
-    figure = posterior_maps({"kdf": maps["kdf"]}, EXTENT, BOX, class_label="largest probability", limits=(0.1, 1.0))
+    figure = posterior_maps(
+        {"kdf": maps["kdf"]}, EXTENT, BOX, class_label="largest probability", limits=(0.1, 1.0)
+    )
     panel, bar = figure.axes
     assert panel.images[0].get_clim() == (0.1, 1.0)
     assert bar.get_ylim() == (0.1, 1.0)
@@ -72,7 +76,9 @@ def test_a_map_outside_its_scale_is_refused(maps) -> None:
         posterior_maps(maps | {"kdf": np.full((3, 3), 2.0)}, EXTENT, BOX, class_label="P")
     with pytest.raises(ValueError, match="the map 'kdf' must lie in"):
         posterior_maps({"kdf": np.full((3, 3), np.nan)}, EXTENT, BOX, class_label="P")
-    with pytest.raises(ValueError, match=r"the map 'kdf' must be two-dimensional, got shape \(9,\)"):
+    with pytest.raises(
+        ValueError, match=r"the map 'kdf' must be two-dimensional, got shape \(9,\)"
+    ):
         posterior_maps({"kdf": np.full(9, 0.5)}, EXTENT, BOX, class_label="P")
     with pytest.raises(ValueError, match="at least one map"):
         posterior_maps({}, EXTENT, BOX, class_label="P")

@@ -8,13 +8,24 @@ import pytest
 from kdgraph.figures import posterior_grid
 
 EXTENT, BOX = (-2.0, 2.0, -2.0, 2.0), (-1.0, 1.0, -1.0, 1.0)
-TITLES = ["truth", "random forest", "KDF\ngeodesic", "KDF\nEuclidean", "network", "KDN\ngeodesic", "KDN\nEuclidean"]
+TITLES = [
+    "truth",
+    "random forest",
+    "KDF\ngeodesic",
+    "KDF\nEuclidean",
+    "network",
+    "KDN\ngeodesic",
+    "KDN\nEuclidean",
+]
 ROWS = ["Gaussian XOR", "spiral", "circle", "sinewave", "polynomial"]
 
 
 def drawn(rows=ROWS, titles=TITLES, without=()):
     rng = np.random.default_rng(0)
-    maps = {row: {title: rng.random((12, 12)) for title in titles if (row, title) not in without} for row in rows}
+    maps = {
+        row: {title: rng.random((12, 12)) for title in titles if (row, title) not in without}
+        for row in rows
+    }
     data = {row: (rng.uniform(-1, 1, (30, 2)), np.arange(30) % 2) for row in rows}
     return posterior_grid(data, maps, EXTENT, BOX, class_label="P(class 0 | x)"), maps
 
@@ -23,10 +34,17 @@ def test_every_map_is_in_its_row_and_column() -> None:
     figure, maps = drawn()
     panels = [axes for axes in figure.axes if axes.images]
     assert len(panels) == len(ROWS) * len(TITLES)
-    for axes, values in zip(panels, (values for row in maps.values() for values in row.values()), strict=True):
+    for axes, values in zip(
+        panels, (values for row in maps.values() for values in row.values()), strict=True
+    ):
         (image,) = axes.images
         np.testing.assert_array_equal(image.get_array(), values)
-        assert (image.norm.vmin, image.norm.vmax, tuple(image.get_extent()), image.origin) == (0, 1, EXTENT, "lower")
+        assert (image.norm.vmin, image.norm.vmax, tuple(image.get_extent()), image.origin) == (
+            0,
+            1,
+            EXTENT,
+            "lower",
+        )
     first, second = panels[0].get_position(), panels[1].get_position()
     assert first.x1 < second.x0 and first.y0 == second.y0
     assert panels[len(TITLES)].get_position().y1 < first.y0
@@ -34,7 +52,11 @@ def test_every_map_is_in_its_row_and_column() -> None:
 
 def test_the_data_are_drawn_on_the_same_square() -> None:
     figure, _ = drawn()
-    shown = [axes for axes in figure.axes if any(artist.get_gid() == "points" for artist in axes.collections)]
+    shown = [
+        axes
+        for axes in figure.axes
+        if any(artist.get_gid() == "points" for artist in axes.collections)
+    ]
     assert [axes.get_ylabel() for axes in shown] == ROWS
     assert {(*axes.get_xlim(), *axes.get_ylim()) for axes in shown} == {EXTENT}
 
@@ -43,7 +65,10 @@ def test_the_training_region_is_outlined_in_every_panel() -> None:
     figure, _ = drawn(rows=["spiral"])
     for axes in figure.axes[:-1]:  # the last is the colour bar
         boxes = [patch.get_bbox() for patch in axes.patches if patch.get_gid() == "id_box"]
-        assert [(box.x0, box.x1, box.y0, box.y1) for box in boxes] == [BOX, BOX]  # white below black
+        assert [(box.x0, box.x1, box.y0, box.y1) for box in boxes] == [
+            BOX,
+            BOX,
+        ]  # white below black
 
 
 def test_a_map_that_is_missing_leaves_its_place_empty() -> None:
@@ -55,7 +80,12 @@ def test_a_map_that_is_missing_leaves_its_place_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "titles"), [(ROWS, TITLES), (ROWS[:1], TITLES[:2]), (ROWS[:2], ["a name that is far too long for its column"] * 1 + TITLES)]
+    ("rows", "titles"),
+    [
+        (ROWS, TITLES),
+        (ROWS[:1], TITLES[:2]),
+        (ROWS[:2], ["a name that is far too long for its column"] * 1 + TITLES),
+    ],
 )
 def test_it_is_legible(rows, titles, assert_legible, texts_of) -> None:
     figure, _ = drawn(rows, titles)
@@ -69,13 +99,28 @@ def test_it_is_legible(rows, titles, assert_legible, texts_of) -> None:
     [
         ({"data": {}, "maps": {}}, "data and maps of the same rows"),
         ({"maps": {"circle": {}}}, "data and maps of the same rows"),
-        ({"maps": {"spiral": {"truth": np.zeros(3)}}}, r"the map 'truth' of 'spiral' must be two-dimensional, got shape \(3,\)"),
-        ({"maps": {"spiral": {"truth": np.full((2, 2), 1.1)}}}, r"must lie in \[0, 1\], got 1.1 to 1.1"),
-        ({"maps": {"spiral": {"truth": np.full((2, 2), np.nan)}}}, r"must lie in \[0, 1\], got nan"),
-        ({"data": {"spiral": (np.zeros((0, 2)), np.zeros(0))}}, r"the data 'spiral' must be Float\[n, 2\]"),
+        (
+            {"maps": {"spiral": {"truth": np.zeros(3)}}},
+            r"the map 'truth' of 'spiral' must be two-dimensional, got shape \(3,\)",
+        ),
+        (
+            {"maps": {"spiral": {"truth": np.full((2, 2), 1.1)}}},
+            r"must lie in \[0, 1\], got 1.1 to 1.1",
+        ),
+        (
+            {"maps": {"spiral": {"truth": np.full((2, 2), np.nan)}}},
+            r"must lie in \[0, 1\], got nan",
+        ),
+        (
+            {"data": {"spiral": (np.zeros((0, 2)), np.zeros(0))}},
+            r"the data 'spiral' must be Float\[n, 2\]",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(change, message) -> None:
-    given = {"data": {"spiral": (np.zeros((3, 2)), np.zeros(3))}, "maps": {"spiral": {"truth": np.zeros((2, 2))}}}
+    given = {
+        "data": {"spiral": (np.zeros((3, 2)), np.zeros(3))},
+        "maps": {"spiral": {"truth": np.zeros((2, 2))}},
+    }
     with pytest.raises(ValueError, match=message):
         posterior_grid(**given | change, extent=EXTENT, id_box=BOX, class_label="P")

@@ -1,4 +1,6 @@
-"""What the figures of a regression's run draw: its test rows, what both models say of them, and the truth where it is known."""
+"""What the figures of a regression's run draw: its test rows, what both models say of them, and the
+truth where it is known.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,26 @@ NAMES = ("linear", "global_pit")
 
 
 def run_of(source, *, with_table=True):
-    splits = make_splits(source, n_train=60, n_calibration=40, n_test=50, rng=np.random.default_rng(0))
+    splits = make_splits(
+        source, n_train=60, n_calibration=40, n_test=50, rng=np.random.default_rng(0)
+    )
     y, X = splits.test.y, splits.test.X
     base = Normal(np.full(50, y.mean()), y.std())
-    said = {"parent": base, "calibrated": Recalibrated(base, WeightedEcdf.of(np.random.default_rng(1).beta(2, 2, size=40)))}
+    said = {
+        "parent": base,
+        "calibrated": Recalibrated(
+            base, WeightedEcdf.of(np.random.default_rng(1).beta(2, 2, size=40))
+        ),
+    }
     tables = {}
     if with_table:
         for of, given in said.items():
-            rows = tabulate("local_pit", {"y": y, "X": X, "distribution": given}, {"cells": 3, "bins": 4})
-            tables.setdefault("local_pit", []).extend({"of": of, "on": "test", "ood": None, **row} for row in rows)
+            rows = tabulate(
+                "local_pit", {"y": y, "X": X, "distribution": given}, {"cells": 3, "bins": 4}
+            )
+            tables.setdefault("local_pit", []).extend(
+                {"of": of, "on": "test", "ood": None, **row} for row in rows
+            )
     parent, calibrated = ({"distribution": given} for given in said.values())
     found = Predictions("test", 50, parent, calibrated, y=y, truth=splits.test.truth)
     return Drawing(splits, Evaluation([], tables, [found]), (Model(None), Model(None)), NAMES), said
@@ -34,10 +47,14 @@ def run_of(source, *, with_table=True):
 def test_moments_are_those_of_the_first_test_rows():
     run, said = run_of(Heteroscedastic())
     figure = run_figures()["mean_and_sd"](run, at_most=20)
-    for axes, what in zip(figure.axes, (lambda given: given.mean(), lambda given: given.var() ** 0.5), strict=True):
+    for axes, what in zip(
+        figure.axes, (lambda given: given.mean(), lambda given: given.var() ** 0.5), strict=True
+    ):
         for name, given in zip(NAMES, said.values(), strict=True):
             (rows,) = axes.findobj(lambda artist, name=name: artist.get_gid() == f"rows {name}")
-            np.testing.assert_allclose(rows.get_offsets(), np.column_stack([what(run.test.truth[:20]), what(given[:20])]))
+            np.testing.assert_allclose(
+                rows.get_offsets(), np.column_stack([what(run.test.truth[:20]), what(given[:20])])
+            )
 
 
 def test_misses_are_those_of_the_interval_and_need_a_plane():
@@ -54,23 +71,36 @@ def test_misses_are_those_of_the_interval_and_need_a_plane():
 
 def test_a_panel_for_each_cell():
     run, _ = run_of(Heteroscedastic())
-    titles = [axes.get_title(loc="left") for axes in run_figures()["local_pit_histograms"](run).axes]
+    titles = [
+        axes.get_title(loc="left") for axes in run_figures()["local_pit_histograms"](run).axes
+    ]
     assert [title.split(", x1 ")[0] for title in titles] == ["cell 1", "cell 2", "cell 3"]
     assert sum(int(title.split(" · ")[1].removesuffix(" rows")) for title in titles) == 50
-    assert run_figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0]) is None
+    assert (
+        run_figures()["local_pit_histograms"](run_of(Heteroscedastic(), with_table=False)[0])
+        is None
+    )
 
 
 def test_densities_have_an_area_of_one_and_the_truths_is_exact():
     run, _ = run_of(Heteroscedastic())
     figure = run_figures()["predictive_densities"](run, rows=[7, 3])
-    assert [axes.get_title() for axes in figure.axes] == [f"test row {i} · x = {run.splits.test.X[i, 0]:.3g}" for i in (7, 3)]
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"test row {i} · x = {run.splits.test.X[i, 0]:.3g}" for i in (7, 3)
+    ]
     for axes, row in zip(figure.axes, (7, 3), strict=True):
         lines = {line.get_label(): line for line in axes.lines if line.get_gid() is None}
         assert list(lines) == [*NAMES, "truth"]
         at = lines["truth"].get_xdata()
-        np.testing.assert_allclose(lines["truth"].get_ydata(), run.test.truth[[row]].pdf(at[None])[0])
-        assert np.trapezoid(lines["global_pit"].get_ydata(), at) == pytest.approx(1, abs=0.03)  # what the kernel puts beyond its end
-        assert run.test.y[row] in list(axes.findobj(lambda artist: artist.get_gid() == "outcome")[0].get_xdata())
+        np.testing.assert_allclose(
+            lines["truth"].get_ydata(), run.test.truth[[row]].pdf(at[None])[0]
+        )
+        assert np.trapezoid(lines["global_pit"].get_ydata(), at) == pytest.approx(
+            1, abs=0.03
+        )  # what the kernel puts beyond its end
+        assert run.test.y[row] in list(
+            axes.findobj(lambda artist: artist.get_gid() == "outcome")[0].get_xdata()
+        )
     assert len(run_figures()["predictive_densities"](run, n_rows=3).axes) == 3
 
 
@@ -90,4 +120,7 @@ def test_rows_that_are_not_there(options, message):
 def test_a_classification_has_none(name):
     run, _ = run_of(Heteroscedastic())
     found = Predictions("test", 50, {}, {}, y=np.zeros(50))
-    assert run_figures()[name](Drawing(run.splits, Evaluation([], {}, [found]), run.models, NAMES)) is None
+    assert (
+        run_figures()[name](Drawing(run.splits, Evaluation([], {}, [found]), run.models, NAMES))
+        is None
+    )

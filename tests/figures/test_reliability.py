@@ -51,21 +51,29 @@ def test_key_names_models_with_their_error_and_what_the_bars_are(bins, texts_of)
 def test_wilson_interval_agrees_with_scipy(right: int, rows: int) -> None:
     low, high = wilson_interval(np.array([right / rows]), np.array([rows]))
     expected = binomtest(right, rows).proportion_ci(method="wilson")
-    assert (low[0], high[0]) == (pytest.approx(expected.low, abs=1e-12), pytest.approx(expected.high, abs=1e-12))
+    assert (low[0], high[0]) == (
+        pytest.approx(expected.low, abs=1e-12),
+        pytest.approx(expected.high, abs=1e-12),
+    )
 
 
 @pytest.mark.parametrize(("right", "rows"), [(0, 1), (1, 1), (3, 10), (50, 50), (997, 1000)])
 def test_clopper_pearson_interval_agrees_with_scipy(right: int, rows: int) -> None:
     low, high = clopper_pearson_interval(np.array([right / rows]), np.array([rows]))
     expected = binomtest(right, rows).proportion_ci(method="exact")
-    assert (low[0], high[0]) == (pytest.approx(expected.low, abs=1e-12), pytest.approx(expected.high, abs=1e-12))
+    assert (low[0], high[0]) == (
+        pytest.approx(expected.low, abs=1e-12),
+        pytest.approx(expected.high, abs=1e-12),
+    )
 
 
 def test_shares_that_rounding_moved_are_whole_counts() -> None:
     rows = np.full(50, 49)
     low, high = clopper_pearson_interval(np.arange(50) / 49, rows)  # 28 / 49 · 49 is a bit off 28
     expected = [binomtest(k, 49).proportion_ci() for k in range(50)]
-    np.testing.assert_allclose(np.transpose([low, high]), [[ci.low, ci.high] for ci in expected], atol=1e-12)
+    np.testing.assert_allclose(
+        np.transpose([low, high]), [[ci.low, ci.high] for ci in expected], atol=1e-12
+    )
 
 
 def test_bars_are_the_intervals_asked_for(bins, texts_of) -> None:
@@ -80,12 +88,16 @@ def test_bars_are_the_intervals_asked_for(bins, texts_of) -> None:
         for bars, found in zip(drawn, bins.values(), strict=True):
             here = found.count > 0
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-            np.testing.assert_array_equal(ends, np.transpose(of(found.accuracy[here], found.count[here])))
+            np.testing.assert_array_equal(
+                ends, np.transpose(of(found.accuracy[here], found.count[here]))
+            )
             assert above.get_ylim()[0] <= ends.min()
 
 
 def test_nothing_that_is_drawn_is_cut_off(bins) -> None:
-    few = reliability_bins(np.array([0.31, 0.9, 0.95, 1.0]), np.array([False, True, True, True]))  # an interval down to 0
+    few = reliability_bins(
+        np.array([0.31, 0.9, 0.95, 1.0]), np.array([False, True, True, True])
+    )  # an interval down to 0
     _, above = reliability_diagram(bins | {"few": few}, ece=ECE | {"few": 0.1}).axes
     (x0, x1), (y0, y1) = above.get_xlim(), above.get_ylim()
     for collection in above.collections:
@@ -99,7 +111,9 @@ def test_nothing_that_is_drawn_is_cut_off(bins) -> None:
 @pytest.mark.parametrize("n", [1, 3, 6])
 def test_any_number_of_models_is_legible(bins, n: int, assert_legible) -> None:
     names = [f"random_forest-kernel_density_forest-density_gate {i}" for i in range(n)]
-    assert_legible(reliability_diagram(dict.fromkeys(names, bins["kdf"]), ece=dict.fromkeys(names, 0.1)))
+    assert_legible(
+        reliability_diagram(dict.fromkeys(names, bins["kdf"]), ece=dict.fromkeys(names, 0.1))
+    )
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])

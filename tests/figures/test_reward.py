@@ -1,4 +1,6 @@
-"""Reward against the cost ratio: differences to the parent run by run, and how often "unsure" is said."""
+"""Reward against the cost ratio: differences to the parent run by run, and how often "unsure" is
+said.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,23 @@ from kdgraph.figures.run_figures import Drawing, run_figures
 from kdgraph.figures.style import BLUE, GREY
 
 RATIOS = np.geomspace(1, 100, 13)
-METHODS = ("none", "temperature", "histogram", "isotonic", "MMCE", "group temperature", "group histogram", "LoRe, t-SNE", "LoRe, PCA")
+METHODS = (
+    "none",
+    "temperature",
+    "histogram",
+    "isotonic",
+    "MMCE",
+    "group temperature",
+    "group histogram",
+    "LoRe, t-SNE",
+    "LoRe, PCA",
+)
 
 
 def curves(names: tuple[str, ...] = ("none", "LoRe"), runs: int = 0):
-    """Reward and share of "unsure"; in each run the method gains .1 more than in the run before, whatever the parent gets."""
+    """Reward and share of "unsure"; in each run the method gains .1 more than in the run before,
+    whatever the parent gets.
+    """
     rng = np.random.default_rng(0)
     shape = (runs, len(RATIOS)) if runs else (len(RATIOS),)
     luck = -rng.uniform(0, 5, (max(runs, 1), 1))
@@ -32,14 +46,22 @@ def test_a_line_is_the_mean_gain_over_the_parent_in_the_same_run(texts_of) -> No
     above, below = figure.axes
     lines = {line.get_label(): line for line in above.lines}
     np.testing.assert_array_equal(lines["none"].get_ydata(), np.zeros(13))
-    gains = np.array([[lore - none for lore, none in zip(*rows, strict=True)] for rows in zip(reward["LoRe"], reward["none"], strict=True)])
+    gains = np.array(
+        [
+            [lore - none for lore, none in zip(*rows, strict=True)]
+            for rows in zip(reward["LoRe"], reward["none"], strict=True)
+        ]
+    )
     np.testing.assert_allclose(lines["LoRe"].get_ydata(), gains.mean(axis=0), atol=1e-12)
     assert (lines["none"].get_color(), lines["LoRe"].get_color()) == (GREY, BLUE)
     (band,) = above.collections  # the parent has none
     at_end = band.get_paths()[0].vertices
     at_end = at_end[np.isclose(at_end[:, 0], 100), 1]
     # luck, which is the same for both, would make it 1.4 wide and more
-    np.testing.assert_allclose([at_end.min(), at_end.max()], np.mean(gains[:, -1]) + np.array([-1, 1]) * np.std(gains[:, -1], ddof=1))
+    np.testing.assert_allclose(
+        [at_end.min(), at_end.max()],
+        np.mean(gains[:, -1]) + np.array([-1, 1]) * np.std(gains[:, -1], ddof=1),
+    )
     shares = {line.get_label(): line.get_ydata() for line in below.lines}
     np.testing.assert_allclose(shares["LoRe"], unsure["LoRe"].mean(axis=0))
     assert (above.get_xscale(), below.get_xscale(), below.get_ylim()[0]) == ("log", "log", 0)
@@ -52,15 +74,26 @@ def test_one_run_has_no_band() -> None:
 
 
 def test_markers_of_many_curves_are_not_all_at_the_same_ratios() -> None:
-    above, _ = reward_against_ratio(np.geomspace(1, 100, 41), *(dict.fromkeys(METHODS, np.zeros(41)),) * 2).axes
+    above, _ = reward_against_ratio(
+        np.geomspace(1, 100, 41), *(dict.fromkeys(METHODS, np.zeros(41)),) * 2
+    ).axes
     first = [line.get_markevery()[0] for line in above.lines if line.get_label() in METHODS]
     assert len(set(first)) > 2
 
 
-@pytest.mark.parametrize("names", [("none", "LoRe"), METHODS, ("random_forest-kernel_density_forest-density_gate-of_a_long_name", "b")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("none", "LoRe"),
+        METHODS,
+        ("random_forest-kernel_density_forest-density_gate-of_a_long_name", "b"),
+    ],
+)
 @pytest.mark.parametrize("runs", [0, 3])
 def test_rewards_are_legible(names, runs: int, assert_legible) -> None:
-    assert_legible(reward_against_ratio(RATIOS, *curves(names, runs), band_of="60 seeds" if runs else None))
+    assert_legible(
+        reward_against_ratio(RATIOS, *curves(names, runs), band_of="60 seeds" if runs else None)
+    )
 
 
 REWARD, UNSURE = curves()
@@ -75,11 +108,29 @@ REWARD, UNSURE = curves()
             RATIOS,
             {"none": REWARD["none"]},
             UNSURE,
-            "needs the parent and a method, and the same in both, got ['none'] and ['none', 'LoRe']",
+            (
+                "needs the parent and a method, and the same in both, got ['none'] and ['none',"
+                " 'LoRe']"
+            ),
         ),
-        (RATIOS, {**REWARD, "LoRe": np.zeros(3)}, UNSURE, "curves of 'LoRe' must have a finite number for each of 13 ratios"),
-        (RATIOS, {**REWARD, "LoRe": np.full(13, np.nan)}, UNSURE, "curves of 'LoRe' must have a finite number for each of 13 ratios"),
-        (RATIOS, {**REWARD, "LoRe": np.zeros((2, 13))}, UNSURE, "and of the same runs, got shape (13,)"),
+        (
+            RATIOS,
+            {**REWARD, "LoRe": np.zeros(3)},
+            UNSURE,
+            "curves of 'LoRe' must have a finite number for each of 13 ratios",
+        ),
+        (
+            RATIOS,
+            {**REWARD, "LoRe": np.full(13, np.nan)},
+            UNSURE,
+            "curves of 'LoRe' must have a finite number for each of 13 ratios",
+        ),
+        (
+            RATIOS,
+            {**REWARD, "LoRe": np.zeros((2, 13))},
+            UNSURE,
+            "and of the same runs, got shape (13,)",
+        ),
         (RATIOS, *curves(runs=2), "band_of must say what varies between runs, e.g. '60 seeds'"),
     ],
 )
@@ -103,7 +154,9 @@ def run_with(ratios: list[float]) -> Drawing:
         for of, gain in (("parent", 0.1), ("calibrated", 0.05))
         for ratio in ratios
     ]
-    return Drawing(None, Evaluation([], {"reward_by_ratio": rows}, []), (None, None), ("forest", "LoRe"))
+    return Drawing(
+        None, Evaluation([], {"reward_by_ratio": rows}, []), (None, None), ("forest", "LoRe")
+    )
 
 
 def test_a_run_s_table_is_drawn_in_order_of_the_ratio() -> None:
@@ -120,8 +173,17 @@ def test_one_ratio_or_no_table_is_not_drawn() -> None:
 
 
 def test_a_run_draws_its_rewards(kdg, tmp_path) -> None:
-    tiny = ["dataset=spiral", "dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "n_jobs=1"]
+    tiny = [
+        "dataset=spiral",
+        "dataset.n_train=60",
+        "dataset.n_test=40",
+        "parent.n_estimators=5",
+        "ood=none",
+        "n_jobs=1",
+    ]
     code, _, err = kdg("run", *tiny, "method=isotonic", "metrics=decisions", "figures=decisions")
     assert (code, err) == (0, "")
     (record,) = tmp_path.glob("outputs/*/*/*/result.json")
-    assert "reward_against_ratio.svg" in {path.name for path in (record.parent / "figures").iterdir()}
+    assert "reward_against_ratio.svg" in {
+        path.name for path in (record.parent / "figures").iterdir()
+    }

@@ -1,4 +1,6 @@
-"""Densities of scores beside the confidence that is made of them: lines are what is given, and everything is legible."""
+"""Densities of scores beside the confidence that is made of them: lines are what is given, and
+everything is legible.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,14 @@ from kdgraph.figures import score_densities
 from kdgraph.metrics import reliability_bins
 
 AT = np.linspace(1.5, 10, 50)
-DENSITIES = {"right: 640 predicted as Baseplate": (AT, AT**2), "wrong: 287 predicted as Baseplate": (AT, 100 - AT**2)}
+DENSITIES = {
+    "right: 640 predicted as Baseplate": (AT, AT**2),
+    "wrong: 287 predicted as Baseplate": (AT, 100 - AT**2),
+}
 CONFIDENCE = {"KDE(b_mon2), b = 0.3": (AT, AT / 10)}
-NOTE = "new scores are drawn from those of the 1,075 right rows; 2,628 of 3,000 are predicted as such"
+NOTE = (
+    "new scores are drawn from those of the 1,075 right rows; 2,628 of 3,000 are predicted as such"
+)
 
 
 def bins():
@@ -32,7 +39,9 @@ def test_lines_are_what_is_given_each_in_its_panel() -> None:
     for axes, kind, lines in ((left, "density", DENSITIES), (right, "confidence", CONFIDENCE)):
         assert list(drawn(axes)) == [f"{kind} {name}" for name in lines]
         for name, (x, y) in lines.items():
-            np.testing.assert_array_equal(drawn(axes)[f"{kind} {name}"].get_xydata(), np.stack([x, y], axis=1))
+            np.testing.assert_array_equal(
+                drawn(axes)[f"{kind} {name}"].get_xydata(), np.stack([x, y], axis=1)
+            )
         assert axes.get_xlim() == (1.5, 10)
         looks = [(line.get_color(), line.get_linestyle()) for line in axes.lines]
         assert len(set(looks)) == len(looks)
@@ -56,7 +65,9 @@ def test_a_logarithmic_axis_shows_the_lowest_line_and_no_more_than_five_decades(
 
 
 @pytest.mark.parametrize("n", [1, 4])
-@pytest.mark.parametrize("more", [{}, {"note": NOTE, "log": True, "density_label": "rows per unit of score"}])
+@pytest.mark.parametrize(
+    "more", [{}, {"note": NOTE, "log": True, "density_label": "rows per unit of score"}]
+)
 def test_words_are_legible(n, more, assert_legible, texts_of) -> None:
     lines = {f"right, predicted as another class {i}: 10,000": (AT, AT) for i in range(n)}
     figure = score_densities(lines, lines, bins(), **more)
@@ -69,8 +80,14 @@ def test_words_are_legible(n, more, assert_legible, texts_of) -> None:
     ("densities", "message"),
     [
         ({}, "^score_densities draws 1 to 4 lines of densities, got 0$"),
-        ({str(i): (AT, AT) for i in range(5)}, "^score_densities draws 1 to 4 lines of densities, got 5$"),
-        ({"a": (AT, AT[1:])}, r"^'a' of densities needs one value for each score, got shapes \(50,\) and \(49,\)$"),
+        (
+            {str(i): (AT, AT) for i in range(5)},
+            "^score_densities draws 1 to 4 lines of densities, got 5$",
+        ),
+        (
+            {"a": (AT, AT[1:])},
+            r"^'a' of densities needs one value for each score, got shapes \(50,\) and \(49,\)$",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(densities, message) -> None:

@@ -8,7 +8,10 @@ import pytest
 from kdgraph.figures import confidence_against_shift
 from kdgraph.figures.style import BLACK, BLUE, GREY
 
-VALUES = {"intensity": np.array([0.0, 100, 127, 255]), "epsilon of the blend": np.array([0.0, 0.5, 1])}
+VALUES = {
+    "intensity": np.array([0.0, 100, 127, 255]),
+    "epsilon of the blend": np.array([0.0, 0.5, 1]),
+}
 ID = {"intensity": [127], "epsilon of the blend": [0, 1]}
 CURVES = {
     "intensity": {"cnn": np.array([0.9, 0.95, 1, 0.97]), "kdn": np.array([0.5, 0.8, 0.98, 0.55])},
@@ -49,14 +52,20 @@ def test_values_in_distribution_are_marked_and_inside_the_panel() -> None:
 
 def test_only_the_last_panel_of_a_row_names_the_curves(texts_of) -> None:
     figure = confidence_against_shift(CURVES, VALUES, 0.5)
-    assert sorted(t for t in texts_of(figure) if t in ("cnn", "kdn", "prior 0.500")) == ["cnn", "kdn", "prior 0.500"]
+    assert sorted(t for t in texts_of(figure) if t in ("cnn", "kdn", "prior 0.500")) == [
+        "cnn",
+        "kdn",
+        "prior 0.500",
+    ]
     assert {text.get_text() for text in figure.axes[1].texts} == {"cnn", "kdn", "prior 0.500"}
 
 
 def test_bands_are_drawn_and_named(texts_of) -> None:
     kdn = CURVES["intensity"]["kdn"]
     bands = {"intensity": {"kdn": (kdn - 0.2, kdn)}}
-    figure = confidence_against_shift(CURVES, VALUES, 0.5, bands=bands, band_of="25 to 75 % of 10 seeds")
+    figure = confidence_against_shift(
+        CURVES, VALUES, 0.5, bands=bands, band_of="25 to 75 % of 10 seeds"
+    )
     (band,) = [artist for artist in figure.axes[0].collections if artist.get_gid() == "band kdn"]
     assert band.get_paths()[0].vertices[:, 1].min() == pytest.approx(0.3)
     assert figure.axes[0].get_ylim()[0] < 0.3
@@ -65,13 +74,28 @@ def test_bands_are_drawn_and_named(texts_of) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7])
 def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
-    names = ["convolutional", "kernel_density_network-isotonic-density_gate", "isotonic", "kdn", "sigmoid"]
+    names = [
+        "convolutional",
+        "kernel_density_network-isotonic-density_gate",
+        "isotonic",
+        "kdn",
+        "sigmoid",
+    ]
     values = {f"parameter {i} of the family": np.linspace(0, 10.0**i, 17) for i in range(n)}
-    curves = {panel: {name: np.linspace(1, 0.5 + k / 1000, 17) for k, name in enumerate(names)} for panel in values}
+    curves = {
+        panel: {name: np.linspace(1, 0.5 + k / 1000, 17) for k, name in enumerate(names)}
+        for panel in values
+    }
     bands = {panel: {"kdn": (np.full(17, 0.4), np.full(17, 0.9))} for panel in values}
     ids = {panel: [x[0], x[-1]] for panel, x in values.items()}
-    figure = confidence_against_shift(curves, values, 0.5, id_values=ids, bands=bands, band_of="25 to 75 % of 10 seeds")
-    assert figure.get_size_inches()[0] == pytest.approx(7.0) if n >= 3 else figure.get_size_inches()[0] < 6
+    figure = confidence_against_shift(
+        curves, values, 0.5, id_values=ids, bands=bands, band_of="25 to 75 % of 10 seeds"
+    )
+    assert (
+        figure.get_size_inches()[0] == pytest.approx(7.0)
+        if n >= 3
+        else figure.get_size_inches()[0] < 6
+    )
     assert_legible(figure)
 
 
@@ -80,17 +104,26 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
     [
         ({"curves": {}, "values": {}}, "needs a panel and values for each"),
         ({"values": {"intensity": [0, 1, 2, 3]}}, "needs a panel and values for each"),
-        ({"values": VALUES | {"intensity": [0, 2, 1, 3]}}, "the panel 'intensity' needs two or more increasing values"),
+        (
+            {"values": VALUES | {"intensity": [0, 2, 1, 3]}},
+            "the panel 'intensity' needs two or more increasing values",
+        ),
         (
             {"curves": CURVES | {"intensity": {"cnn": [1, 1, 1, 1]}}},
             r"every panel must have the same curves, \['cnn'\], got \['cnn', 'kdn'\]",
         ),
         (
             {"curves": CURVES | {"intensity": {"cnn": [1, 1], "kdn": [1, 1, 1, 1]}}},
-            r"the curve 'cnn' of 'intensity' must hold one finite number for each of 4 values, got shape \(2,\)",
+            (
+                r"the curve 'cnn' of 'intensity' must hold one finite number for each of 4 values,"
+                r" got shape \(2,\)"
+            ),
         ),
         ({"bands": {"intensity": {"kdn": (0, 1)}}}, "band_of must say what the bands are"),
-        ({"bands": {"intensity": {"other": (0, 1)}}, "band_of": "10 seeds"}, r"bands without a curve: \['other'\]"),
+        (
+            {"bands": {"intensity": {"other": (0, 1)}}, "band_of": "10 seeds"},
+            r"bands without a curve: \['other'\]",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(change: dict, message: str) -> None:

@@ -1,4 +1,6 @@
-"""What all figures share: roles, text that stays text, files that are the same each time, and no pyplot."""
+"""What all figures share: roles, text that stays text, files that are the same each time, and no
+pyplot.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,43 @@ import matplotlib
 import pytest
 from matplotlib.image import imread
 
-from kdgraph.figures import confidence_against_radius, posterior_maps, reliability_diagram, save, styled
-from kdgraph.figures.style import METHODS, PARENT, TRUTH, fitted, new_figure, role_handles, roles, text_size, two_lines
+from kdgraph.figures import (
+    confidence_against_radius,
+    posterior_maps,
+    reliability_diagram,
+    save,
+    styled,
+)
+from kdgraph.figures.style import (
+    METHODS,
+    PARENT,
+    TRUTH,
+    fitted,
+    new_figure,
+    role_handles,
+    roles,
+    text_size,
+    two_lines,
+)
 
 
 @pytest.fixture
 def draw(maps, bins, curves):
     return {
-        "posterior": lambda: posterior_maps(maps, (-2, 2, -2, 2), (-1, 1, -1, 1), class_label="P(class 0 | x)"),
-        "reliability": lambda: reliability_diagram(bins, ece={"random forest": 0.051, "kdf": 0.035}),
+        "posterior": lambda: posterior_maps(
+            maps, (-2, 2, -2, 2), (-1, 1, -1, 1), class_label="P(class 0 | x)"
+        ),
+        "reliability": lambda: reliability_diagram(
+            bins, ece={"random forest": 0.051, "kdf": 0.035}
+        ),
         "radius": lambda: confidence_against_radius(curves, [0, 1, 2, 3], 0.5),
     }
 
 
 @pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
-def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(draw, name: str, tmp_path: Path) -> None:
+def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(
+    draw, name: str, tmp_path: Path
+) -> None:
     first, second = (save(draw[name](), tmp_path / stem) for stem in ("first", "second"))
     assert [path.name for path in first] == ["first.svg", "first.png"]
     for one, other in zip(first, second, strict=True):
@@ -39,7 +63,9 @@ def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(draw, name: str, tmp
 @pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
 def test_saving_one_figure_twice_gives_the_same_bytes(draw, name: str, tmp_path: Path) -> None:
     figure = draw[name]()
-    assert save(figure, tmp_path / "a")[0].read_bytes() == save(figure, tmp_path / "b")[0].read_bytes()
+    assert (
+        save(figure, tmp_path / "a")[0].read_bytes() == save(figure, tmp_path / "b")[0].read_bytes()
+    )
 
 
 @pytest.mark.parametrize("name", ["posterior", "reliability", "radius"])
@@ -62,30 +88,50 @@ def test_the_user_s_settings_change_nothing_and_are_kept(draw, tmp_path: Path) -
 
 
 def test_threads_draw_the_same_figures(draw, tmp_path: Path) -> None:
-    alone = {name: save(make(), tmp_path / f"alone_{name}")[0].read_bytes() for name, make in draw.items()}
+    alone = {
+        name: save(make(), tmp_path / f"alone_{name}")[0].read_bytes()
+        for name, make in draw.items()
+    }
     names = list(draw) * 2
     with ThreadPoolExecutor(3) as pool:
-        together = list(pool.map(lambda i: save(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[0].read_bytes(), range(len(names))))
+        together = list(
+            pool.map(
+                lambda i: save(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[0].read_bytes(),
+                range(len(names)),
+            )
+        )
     assert together == [alone[name] for name in names]
 
 
 def test_figures_import_no_pyplot() -> None:
-    code = "import sys, kdgraph.figures; print([m for m in ('matplotlib.pyplot', 'sklearn', 'scipy', 'pandas') if m in sys.modules])"
+    code = (
+        "import sys, kdgraph.figures; print([m for m in ('matplotlib.pyplot', 'sklearn', 'scipy',"
+        " 'pandas') if m in sys.modules])"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
 
 def test_roles_are_given_by_position_and_truth_by_name() -> None:
     found = roles(["truth", "forest", "kdf", "isotonic"])
-    assert (found["truth"], found["forest"], found["kdf"], found["isotonic"]) == (TRUTH, PARENT, METHODS[0], METHODS[1])
+    assert (found["truth"], found["forest"], found["kdf"], found["isotonic"]) == (
+        TRUTH,
+        PARENT,
+        METHODS[0],
+        METHODS[1],
+    )
     assert len({(role.color, role.marker) for role in (PARENT, *METHODS)}) == 1 + len(METHODS)
 
 
 def test_twelve_methods_look_different_and_the_thirteenth_begins_again() -> None:
     found = list(roles([f"method {i}" for i in range(14)]).values())
     assert found[1:7] == list(METHODS)
-    assert len({(role.color, role.linestyle, role.marker, role.filled) for role in found[:13]}) == 13
-    assert len({(role.color, role.linestyle) for role in found[:13]}) == 13  # lines without markers too
+    assert (
+        len({(role.color, role.linestyle, role.marker, role.filled) for role in found[:13]}) == 13
+    )
+    assert (
+        len({(role.color, role.linestyle) for role in found[:13]}) == 13
+    )  # lines without markers too
     assert found[13] == found[1]
 
 

@@ -1,4 +1,6 @@
-"""The posterior's colours: neutral in the middle, even steps, and three greys in black and white and for any colour vision."""
+"""The posterior's colours: neutral in the middle, even steps, and three greys in black and white
+and for any colour vision.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,34 @@ import pytest
 from kdgraph.figures import posterior_colormap
 
 # Machado, Oliveira, Fernandes 2009, severity 1.0, for linear RGB
-PROTANOPIA = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
-DEUTERANOPIA = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
-TRITANOPIA = [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+PROTANOPIA = [
+    [0.152286, 1.052583, -0.204868],
+    [0.114503, 0.786281, 0.099216],
+    [-0.003882, -0.048116, 1.051998],
+]
+DEUTERANOPIA = [
+    [0.367322, 0.860646, -0.227968],
+    [0.280085, 0.672501, 0.047413],
+    [-0.011820, 0.042940, 0.968881],
+]
+TRITANOPIA = [
+    [1.255528, -0.076749, -0.178779],
+    [-0.078411, 0.930809, 0.147602],
+    [0.004733, 0.691367, 0.303900],
+]
 
 
 def lab_of(linear: np.ndarray) -> np.ndarray:
     """CIELAB under D65 of linear RGB: another space than the one in which the map was made."""
-    xyz = linear @ np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]).T / [0.9505, 1, 1.089]
+    xyz = (
+        linear
+        @ np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]).T
+        / [0.9505, 1, 1.089]
+    )
     f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz / (3 * (6 / 29) ** 2) + 4 / 29)
-    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1)
+    return np.stack(
+        [116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=1
+    )
 
 
 def cie94(lab: np.ndarray) -> np.ndarray:
@@ -26,7 +46,9 @@ def cie94(lab: np.ndarray) -> np.ndarray:
     lightness, saturation = np.diff(lab[:, 0]), np.diff(chroma)
     hue2 = np.clip((np.diff(lab[:, 1:], axis=0) ** 2).sum(axis=1) - saturation**2, 0, None)
     weight = 1 + 0.045 * chroma[:-1]
-    return np.sqrt(lightness**2 + (saturation / weight) ** 2 + hue2 / (1 + 0.015 * chroma[:-1]) ** 2)
+    return np.sqrt(
+        lightness**2 + (saturation / weight) ** 2 + hue2 / (1 + 0.015 * chroma[:-1]) ** 2
+    )
 
 
 def linear_colors(n: int = 257) -> np.ndarray:
@@ -49,10 +71,14 @@ def test_lightness_only_rises_and_leaves_three_clear_greys() -> None:
 def test_equal_steps_look_equal_on_both_arms() -> None:
     steps = cie94(lab_of(linear_colors()))
     assert steps[:128].sum() == pytest.approx(steps[128:].sum(), rel=0.1)
-    assert steps.max() / steps.min() < 2.5  # CIE94 counts chroma near grey more than OKLab does, where the steps are equal
+    assert (
+        steps.max() / steps.min() < 2.5
+    )  # CIE94 counts chroma near grey more than OKLab does, where the steps are equal
 
 
 def test_ends_and_middle_stay_apart_for_any_colour_vision() -> None:
     for simulated in (PROTANOPIA, DEUTERANOPIA, TRITANOPIA):
         low, middle, high = lab_of(np.clip(linear_colors(3) @ np.array(simulated).T, 0, 1))
-        assert min(np.linalg.norm(low - middle), np.linalg.norm(middle - high)) > 25  # 2.3 is just noticeable
+        assert (
+            min(np.linalg.norm(low - middle), np.linalg.norm(middle - high)) > 25
+        )  # 2.3 is just noticeable

@@ -10,13 +10,21 @@ from hypothesis.extra.numpy import arrays
 from kdgraph.figures.style import mean_and_sd
 
 
-@given(arrays(float, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.one_of(st.floats(-1e3, 1e3), st.just(np.nan))))
+@given(
+    arrays(
+        float,
+        st.tuples(st.integers(1, 6), st.integers(1, 4)),
+        elements=st.one_of(st.floats(-1e3, 1e3), st.just(np.nan)),
+    )
+)
 def test_each_column_is_that_of_its_numbers(values: np.ndarray) -> None:
     mean, sd = mean_and_sd(values)
     for b, column in enumerate(values.T):
         kept = [value for value in column if not np.isnan(value)]
         np.testing.assert_allclose(mean[b], np.mean(kept) if kept else np.nan, atol=1e-9)
-        np.testing.assert_allclose(sd[b], np.std(kept, ddof=1) if len(kept) > 1 else np.nan, atol=1e-9)
+        np.testing.assert_allclose(
+            sd[b], np.std(kept, ddof=1) if len(kept) > 1 else np.nan, atol=1e-9
+        )
 
 
 def test_one_run_is_its_own_mean() -> None:

@@ -11,7 +11,15 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from kdgraph.figures import pit_histogram, reliability_diagram, save, styled
-from kdgraph.figures.style import PowersOfTen, add_axes, fitted, legend_label, new_figure, set_log_scale, text_size
+from kdgraph.figures.style import (
+    PowersOfTen,
+    add_axes,
+    fitted,
+    legend_label,
+    new_figure,
+    set_log_scale,
+    text_size,
+)
 from kdgraph.metrics import reliability_bins
 
 CLASSES = [r"$\frac$", "a_b^2", "_x<&>", "[b]5%\\"]
@@ -28,7 +36,11 @@ FIGURES = [
 
 def words_of(path) -> str:
     """All text that an SVG shows."""
-    return "\n".join("".join(element.itertext()) for element in ElementTree.parse(path).iter() if element.tag.endswith("}text"))
+    return "\n".join(
+        "".join(element.itertext())
+        for element in ElementTree.parse(path).iter()
+        if element.tag.endswith("}text")
+    )
 
 
 def test_names_of_classes_groups_features_and_models_are_drawn_as_they_are(kdg, tmp_path):
@@ -38,10 +50,28 @@ def test_names_of_classes_groups_features_and_models_are_drawn_as_they_are(kdg, 
         rows.writerow(["$x_1$", r"\frac{a", "$label$", "g$"])
         for i in range(160):
             k = i % 4
-            rows.writerow([rng.normal(k, 0.7), rng.normal(k % 2 * 2, 0.7), CLASSES[k], GROUPS[i % 3]])
-    data = ["dataset=table", 'dataset.path="my $x_1$.csv"', 'dataset.target="$label$"', 'dataset.group="g$"', 'dataset.drop=["g$"]']
-    model = ["parent.n_estimators=5", "parent.name=_rf", "method=kdf", "metrics=groups", "figures=default", "figures.formats=[svg]"]
-    draw = ["figures.draw.posterior_maps.grid=10", *(f"+figures.draw.{name}={{}}" for name in FIGURES[:3])]
+            rows.writerow(
+                [rng.normal(k, 0.7), rng.normal(k % 2 * 2, 0.7), CLASSES[k], GROUPS[i % 3]]
+            )
+    data = [
+        "dataset=table",
+        'dataset.path="my $x_1$.csv"',
+        'dataset.target="$label$"',
+        'dataset.group="g$"',
+        'dataset.drop=["g$"]',
+    ]
+    model = [
+        "parent.n_estimators=5",
+        "parent.name=_rf",
+        "method=kdf",
+        "metrics=groups",
+        "figures=default",
+        "figures.formats=[svg]",
+    ]
+    draw = [
+        "figures.draw.posterior_maps.grid=10",
+        *(f"+figures.draw.{name}={{}}" for name in FIGURES[:3]),
+    ]
     code, _, err = kdg("run", *data, *model, *draw)
     assert code == 0, err
     words = {path.stem: words_of(path) for path in tmp_path.rglob("*.svg")}
@@ -87,7 +117,11 @@ def test_powers_of_ten_are_labelled_without_mathematics(tmp_path):
         set_log_scale(axes, "x")
         set_log_scale(axes, "y")
         save(figure, tmp_path / "f", ["svg"])
-        labels = [text.get_text() for axis in (axes.xaxis, axes.yaxis) for text in axis.get_ticklabels(which="both")]
+        labels = [
+            text.get_text()
+            for axis in (axes.xaxis, axes.yaxis)
+            for text in axis.get_ticklabels(which="both")
+        ]
     assert {"10⁻²", "10²", "2×10⁻¹"} <= set(labels) and not any("$" in label for label in labels)
     assert PowersOfTen()(1.0, 0) == "10⁰"
     assert not any(text.get_parse_math() for text in figure.findobj(Text) if "1" in text.get_text())

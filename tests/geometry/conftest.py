@@ -1,4 +1,6 @@
-"""Rows and forests that the geometry is tested on: spirals, whose leaves hold few rows, and blobs, whose leaves hold hundreds."""
+"""Rows and forests that the geometry is tested on: spirals, whose leaves hold few rows, and blobs,
+whose leaves hold hundreds.
+"""
 
 from __future__ import annotations
 

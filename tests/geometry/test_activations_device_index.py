@@ -1,4 +1,6 @@
-"""The index in torch against the compiled one: K and nearest polytopes to the last bit, masses to rounding."""
+"""The index in torch against the compiled one: K and nearest polytopes to the last bit, masses to
+rounding.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from kdgraph.geometry.code_index import CodeIndex, code_similarity
 
 DEVICES = [
     "cpu",
-    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")),
+    pytest.param(
+        "cuda",
+        marks=pytest.mark.skipif(
+            not torch.cuda.is_available(), reason="this machine has no CUDA device"
+        ),
+    ),
 ]
 WIDTHS = [1, 63, 64, 65, 1000, 2]
 EXPONENTS = np.array([0.0, 0.02, 0.5, 1.0, 7.5, 60.0])
@@ -48,7 +55,9 @@ def test_counts_and_similarities_are_exact(device, precision):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("block", [16, 50, 4096])
 @pytest.mark.parametrize("n_anchors", [None, 60, 0])
-def test_masses_and_nearest_polytopes_are_those_of_the_compiled_index(monkeypatch, device, block, n_anchors):
+def test_masses_and_nearest_polytopes_are_those_of_the_compiled_index(
+    monkeypatch, device, block, n_anchors
+):
     monkeypatch.setattr(device_index, "_BLOCK", block)
     codes, queries = random_codes(333, WIDTHS, 0)[0], random_codes(45, WIDTHS, 1)[0]
     rng = np.random.default_rng(0)
@@ -57,7 +66,9 @@ def test_masses_and_nearest_polytopes_are_those_of_the_compiled_index(monkeypatc
         CodeIndex(codes, weights, WIDTHS, rows=rows, n_anchors=n_anchors),
         DeviceCodeIndex(codes, weights, WIDTHS, rows=rows, n_anchors=n_anchors, device=device),
     ]
-    (expected, expected_nearest), (masses, nearest) = (index.masses(queries, EXPONENTS) for index in indices)
+    (expected, expected_nearest), (masses, nearest) = (
+        index.masses(queries, EXPONENTS) for index in indices
+    )
     np.testing.assert_allclose(masses, expected, rtol=ROUNDING, atol=0)
     assert np.array_equal(nearest, expected_nearest)
 
@@ -70,7 +81,9 @@ def test_ties_zeros_and_nothing_to_do(monkeypatch, device):
     queries = np.array([[0b0000], [0b0011], [0b1111], [0b1001]], dtype=np.uint64)
     assert index.masses(queries, np.empty(0))[1].tolist() == [1, 1, 0, 1]
     assert index.masses(queries[:0], EXPONENTS)[0].shape == (0, 2, len(EXPONENTS))
-    opposite = DeviceCodeIndex(codes[:1], np.ones((1, 1)), [4], device=device).masses(~codes[:1] & np.uint64(15), np.array([0.0, 0.5]))
+    opposite = DeviceCodeIndex(codes[:1], np.ones((1, 1)), [4], device=device).masses(
+        ~codes[:1] & np.uint64(15), np.array([0.0, 0.5])
+    )
     assert opposite[0].ravel().tolist() == [1, 0] and opposite[1].tolist() == [-1]
 
 

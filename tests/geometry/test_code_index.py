@@ -1,4 +1,6 @@
-"""Class masses and nearest polytopes of activation codes, against scipy's Hamming distances, numpy and an enumeration of all paths."""
+"""Class masses and nearest polytopes of activation codes, against scipy's Hamming distances, numpy
+and an enumeration of all paths.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from scipy.spatial.distance import cdist
 from kdgraph.geometry import code_index
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 
-ROUNDING = 1e-12  # powers are good to 1e-14 and 1e-16 of their exponent, below 1,000; sums of a few hundred positive terms
+# powers are good to 1e-14 and 1e-16 of their exponent, below 1,000; sums of a few hundred positive
+# terms
+ROUNDING = 1e-12
 EXPONENTS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 7.5, 30.0, 138.0])
 ODD_WIDTHS = [1, 63, 64, 65, 1000, 2]
 
@@ -60,20 +64,31 @@ def test_similarity_is_that_of_hamming_distances_to_the_last_bit(m, n):
 def test_the_number_of_matching_units_is_exact(width):
     (a,), (b,) = random_bits(11, [width]), random_bits(77, [width], 1)
     matches = (a[:, None] == b[None]).sum(axis=2)
-    assert np.array_equal(np.rint(code_similarity(packed([a]), packed([b]), [width]) * width), matches)
+    assert np.array_equal(
+        np.rint(code_similarity(packed([a]), packed([b]), [width]) * width), matches
+    )
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 2**31))
 def test_similarity_is_the_share_of_activation_paths_that_are_activated_alike(widths, seed):
-    """Eq. 16 of Dey et al., term by term: a path takes one unit of each layer, its mode is what these units do."""
-    (a, b), paths = np.random.default_rng(seed).random((2, sum(widths))) < 0.5, list(itertools.product(*map(range, widths)))
+    """Eq. 16 of Dey et al., term by term: a path takes one unit of each layer, its mode is what
+    these units do.
+    """
+    (a, b), paths = (
+        np.random.default_rng(seed).random((2, sum(widths))) < 0.5,
+        list(itertools.product(*map(range, widths))),
+    )
     split = np.cumsum(widths)[:-1]
     a, b = np.split(a, split), np.split(b, split)
-    alike = sum(all(a[layer][unit] == b[layer][unit] for layer, unit in enumerate(path)) for path in paths)
+    alike = sum(
+        all(a[layer][unit] == b[layer][unit] for layer, unit in enumerate(path)) for path in paths
+    )
     shares = [Fraction(int((x == y).sum()), len(x)) for x, y in zip(a, b, strict=True)]
     assert math.prod(shares) == Fraction(alike, len(paths))
-    found = code_similarity(packed([x[None] for x in a]), packed([x[None] for x in b]), widths)[0, 0]
+    found = code_similarity(packed([x[None] for x in a]), packed([x[None] for x in b]), widths)[
+        0, 0
+    ]
     assert found == pytest.approx(alike / len(paths), rel=1e-15)  # four factors, rounded
     assert (found == 0) == (alike == 0) and (found == 1) == (alike == len(paths))
 
@@ -83,10 +98,16 @@ def test_similarity_is_the_share_of_activation_paths_that_are_activated_alike(wi
 def test_masses_and_nearest_polytopes_are_those_of_all_similarities(n, labels):
     rng = np.random.default_rng(3)
     weights = rng.uniform(0.1, 3, (n, 5))
-    weights *= np.eye(5)[rng.integers(5, size=n)] if labels == "one class each" else rng.random((n, 5)) < 0.4
+    weights *= (
+        np.eye(5)[rng.integers(5, size=n)]
+        if labels == "one class each"
+        else rng.random((n, 5)) < 0.4
+    )
     a, b = random_bits(37, ODD_WIDTHS), random_bits(n, ODD_WIDTHS, 1)
     for n_anchors in (None, n // 2 + 1):
-        masses, nearest = CodeIndex(packed(b), weights, ODD_WIDTHS, n_anchors=n_anchors).masses(packed(a), EXPONENTS)
+        masses, nearest = CodeIndex(packed(b), weights, ODD_WIDTHS, n_anchors=n_anchors).masses(
+            packed(a), EXPONENTS
+        )
         expected, expected_nearest = naive(by_hamming(a, b), weights, EXPONENTS, n_anchors)
         np.testing.assert_allclose(masses, expected, rtol=ROUNDING, atol=0)
         assert np.array_equal(nearest, expected_nearest)
@@ -96,19 +117,31 @@ def test_masses_and_nearest_polytopes_are_those_of_all_similarities(n, labels):
 @given(st.data())
 def test_random_codes(data):
     widths = data.draw(st.lists(st.sampled_from([1, 2, 3, 5, 64, 65, 130]), min_size=1, max_size=4))
-    n, m, n_classes = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 8)), data.draw(st.integers(1, 4))
+    n, m, n_classes = (
+        data.draw(st.integers(1, 30)),
+        data.draw(st.integers(1, 8)),
+        data.draw(st.integers(1, 4)),
+    )
     n_anchors, seed = data.draw(st.integers(0, n)), data.draw(st.integers(0, 2**31))
-    exponents = np.array(data.draw(st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 60)), max_size=4)))
+    exponents = np.array(
+        data.draw(st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 60)), max_size=4))
+    )
     likeness = data.draw(st.sampled_from([0.5, 0.9, 1.0]))
     a, b = random_bits(m, widths, seed, likeness), random_bits(n, widths, seed + 1, likeness)
-    weights = np.random.default_rng(seed).integers(0, 3, (n, n_classes)) * np.random.default_rng(seed).random((n, n_classes))
+    weights = np.random.default_rng(seed).integers(0, 3, (n, n_classes)) * np.random.default_rng(
+        seed
+    ).random((n, n_classes))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(code_index, "_TILE", data.draw(st.sampled_from([1, 3, 8, 512])))
-        masses, nearest = CodeIndex(packed(b), weights, widths, n_anchors=n_anchors).masses(packed(a), exponents)
+        masses, nearest = CodeIndex(packed(b), weights, widths, n_anchors=n_anchors).masses(
+            packed(a), exponents
+        )
     similarity = by_hamming(a, b)
     assert masses.shape == (m, n_classes, len(exponents))
     for k, exponent in enumerate(exponents):
-        np.testing.assert_allclose(masses[:, :, k], similarity**exponent @ weights, rtol=ROUNDING, atol=1e-300)  # subnormals count as 0
+        np.testing.assert_allclose(
+            masses[:, :, k], similarity**exponent @ weights, rtol=ROUNDING, atol=1e-300
+        )  # subnormals count as 0
     anchors = np.hstack([np.zeros((m, 1)), similarity[:, :n_anchors]])  # column 0: nobody
     assert np.array_equal(nearest, anchors.argmax(axis=1) - 1)
 
@@ -116,7 +149,9 @@ def test_random_codes(data):
 def test_no_bit_depends_on_the_threads_the_block_or_the_other_queries(monkeypatch):
     widths = [200, 63, 2]
     codes, queries = packed(random_bits(1100, widths)), packed(random_bits(301, widths, 1))
-    weights = np.random.default_rng(0).random((1100, 3)) * (np.random.default_rng(1).random((1100, 3)) < 0.5)
+    weights = np.random.default_rng(0).random((1100, 3)) * (
+        np.random.default_rng(1).random((1100, 3)) < 0.5
+    )
 
     def masses(queries, n_jobs=1):
         return CodeIndex(codes, weights, widths, n_jobs=n_jobs).masses(queries, EXPONENTS)
@@ -138,7 +173,9 @@ def test_one_exponent_gives_what_many_give_and_none_gives_the_nearest():
     queries = packed(random_bits(9, widths, 1))
     masses, nearest = index.masses(queries, EXPONENTS)
     for k, exponent in enumerate(EXPONENTS):
-        assert np.array_equal(index.masses(queries, np.array([exponent]))[0][:, :, 0], masses[:, :, k])
+        assert np.array_equal(
+            index.masses(queries, np.array([exponent]))[0][:, :, 0], masses[:, :, k]
+        )
     nothing, alone = index.masses(queries, np.empty(0))
     assert nothing.shape == (9, 3, 0) and np.array_equal(alone, nearest)
     masses, nearest = index.masses(queries[:0], EXPONENTS)
@@ -147,9 +184,13 @@ def test_one_exponent_gives_what_many_give_and_none_gives_the_nearest():
 
 def test_of_equally_near_polytopes_the_lowest_is_nearest_in_whatever_class_and_tile(monkeypatch):
     monkeypatch.setattr(code_index, "_TILE", 2)
-    codes = np.array([[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64)  # classes sort the other way round
+    codes = np.array(
+        [[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64
+    )  # classes sort the other way round
     index = CodeIndex(codes, np.eye(5)[::-1], [4])
-    assert index.masses(np.array([[0b0000], [0b0011], [0b1111], [0b1001]], dtype=np.uint64), np.array([1.0]))[1].tolist() == [1, 1, 0, 1]
+    assert index.masses(
+        np.array([[0b0000], [0b0011], [0b1111], [0b1001]], dtype=np.uint64), np.array([1.0])
+    )[1].tolist() == [1, 1, 0, 1]
 
 
 def test_only_anchors_are_nearest_but_all_lend_their_mass():
@@ -181,7 +222,10 @@ def test_the_rows_that_stand_for_polytopes():
 @pytest.mark.parametrize("bad", [-0.5, np.inf, np.nan])
 def test_exponents_that_would_favour_the_far_are_refused(bad):
     index = CodeIndex(np.zeros((1, 1), dtype=np.uint64), np.ones((1, 1)), [1])
-    message = f"exponents contain {bad}; each must be finite and >= 0: a weight K^exponent must not grow with distance"
+    message = (
+        f"exponents contain {bad}; each must be finite and >= 0: a weight K^exponent must not grow"
+        " with distance"
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         index.masses(np.zeros((1, 1), dtype=np.uint64), np.array([1.0, bad]))
 

@@ -16,7 +16,10 @@ UNUSED = 99
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (0, 4), (1, 4), (2, 9), (0, 16), (3, 3)])
 def test_mismatches_are_the_bits_that_differ(n, first, last):
     rng = np.random.default_rng(n)
-    tile, queries = rng.integers(2**64, size=(17, n + 5), dtype=np.uint64), rng.integers(2**64, size=(2, 17), dtype=np.uint64)
+    tile, queries = (
+        rng.integers(2**64, size=(17, n + 5), dtype=np.uint64),
+        rng.integers(2**64, size=(2, 17), dtype=np.uint64),
+    )
     counts = np.full((2, n + 5), UNUSED)
     popcount.count_mismatches(tile, first, last, queries[0], queries[1], n, counts[0], counts[1])
     for query, found in zip(queries, counts, strict=True):
@@ -35,30 +38,53 @@ def test_the_share_that_matches_is_numpys_to_the_last_bit(width):
 
 def test_logarithms():
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.random(5000), 1 - rng.random(5000) ** 8, 2.0 ** -rng.uniform(0, 1074, 5000), [1, 0.5, np.sqrt(0.5), 5e-324]])
+    x = np.concatenate(
+        [
+            rng.random(5000),
+            1 - rng.random(5000) ** 8,
+            2.0 ** -rng.uniform(0, 1074, 5000),
+            [1, 0.5, np.sqrt(0.5), 5e-324],
+        ]
+    )
     found = np.empty(len(x))
     popcount.log2(x, len(x), found)
     expected = np.log2(x.astype(np.longdouble))
     assert found[x == 1].tolist() == [0] * (x == 1).sum()
-    np.testing.assert_allclose(found, expected.astype(np.float64), rtol=1e-15, atol=0)  # a few roundings
+    np.testing.assert_allclose(
+        found, expected.astype(np.float64), rtol=1e-15, atol=0
+    )  # a few roundings
 
 
 def test_powers():
     rng = np.random.default_rng(1)
-    logs = -np.concatenate([rng.exponential(1, 5000), rng.uniform(0, 1e-3, 5000), rng.uniform(0, 40, 5000), [0, 0.5, 1, 1.5]])
+    logs = -np.concatenate(
+        [
+            rng.exponential(1, 5000),
+            rng.uniform(0, 1e-3, 5000),
+            rng.uniform(0, 40, 5000),
+            [0, 0.5, 1, 1.5],
+        ]
+    )
     found = np.empty(len(logs))
     for exponent in (0, 1e-3, 0.3, 1, 2.5, 40, 166, 1e6):
         popcount.powers(logs, exponent, len(logs), found)
         x = exponent * logs
         expected = np.where(x > -1022, np.exp2(x.astype(np.longdouble)), 0).astype(np.float64)
         error = np.abs(found - expected) / np.where(expected > 0, expected, 1)
-        assert (error <= 1e-14 + 2e-16 * np.abs(x)).all()  # the polynomial, and the rounding of x: half of 2^-52 · |x| · log 2
+        assert (
+            error <= 1e-14 + 2e-16 * np.abs(x)
+        ).all()  # the polynomial, and the rounding of x: half of 2^-52 · |x| · log 2
 
 
 def test_powers_of_zero():
     logs, found = np.empty(3), np.empty(3)
     popcount.log2(np.array([0.0, 1.0, 0.0]), 3, logs)
-    for exponent, expected in ((0.0, [1, 1, 1]), (1e-9, [0, 1, 0]), (1.0, [0, 1, 0]), (1e300, [0, 1, 0])):
+    for exponent, expected in (
+        (0.0, [1, 1, 1]),
+        (1e-9, [0, 1, 0]),
+        (1.0, [0, 1, 0]),
+        (1e300, [0, 1, 0]),
+    ):
         popcount.powers(logs, exponent, 3, found)
         assert found.tolist() == expected
 
@@ -66,7 +92,9 @@ def test_powers_of_zero():
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 33, 512])
 def test_weighted_sum_and_largest(n):
     x, weight = np.random.default_rng(n).random((2, n))
-    assert popcount.weighted_sum(x, weight) == pytest.approx(math.fsum(x * weight), rel=1e-14)  # at most 512 positive terms
+    assert popcount.weighted_sum(x, weight) == pytest.approx(
+        math.fsum(x * weight), rel=1e-14
+    )  # at most 512 positive terms
     assert popcount.largest(x, n, 0.0) == max(x, default=0.0)
     assert popcount.largest(x, n // 2, 0.5) == max([0.5, *x[: n // 2]])
 
@@ -83,4 +111,7 @@ def test_weighted_sum_and_largest(n):
     ],
 )
 def test_the_nearest_so_far(similarity, before, expected):
-    assert popcount.nearer(np.array(similarity), max(similarity), np.array([3, 8, 5]), *before) == expected
+    assert (
+        popcount.nearer(np.array(similarity), max(similarity), np.array([3, 8, 5]), *before)
+        == expected
+    )

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, IsolationForest, RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
@@ -20,7 +25,9 @@ from kdgraph.geometry import ForestPartition, partition_of
 FORESTS = {
     "random forest": RandomForestClassifier(20, random_state=0),
     "extra trees": ExtraTreesClassifier(20, random_state=0),
-    "shallow, balanced": RandomForestClassifier(20, max_depth=3, class_weight="balanced_subsample", random_state=0),
+    "shallow, balanced": RandomForestClassifier(
+        20, max_depth=3, class_weight="balanced_subsample", random_state=0
+    ),
     "tree": DecisionTreeClassifier(random_state=0),
 }
 
@@ -72,10 +79,15 @@ def test_similarity_is_the_share_of_trees_that_agree(spiral, spiral_forest):
     assert partition.similarity(a, b).tolist() == expected
 
 
-@pytest.mark.parametrize(("m", "n", "trees"), [(1, 1, 1), (2, 3, 4), (7, 512, 5), (3, 513, 6), (8, 1100, 30), (0, 5, 4), (5, 0, 4)])
+@pytest.mark.parametrize(
+    ("m", "n", "trees"),
+    [(1, 1, 1), (2, 3, 4), (7, 512, 5), (3, 513, 6), (8, 1100, 30), (0, 5, 4), (5, 0, 4)],
+)
 def test_similarity_of_any_number_of_rows_and_trees(m, n, trees, spiral):
     X, y = spiral
-    partition = ForestPartition(RandomForestClassifier(trees, max_leaf_nodes=9, random_state=0).fit(X, y))
+    partition = ForestPartition(
+        RandomForestClassifier(trees, max_leaf_nodes=9, random_state=0).fit(X, y)
+    )
     codes = partition.encode(np.random.default_rng(0).normal(size=(m + n, 2)))
     a, b = codes[:m], codes[m:]
     expected = np.array([(row == b).sum(axis=1) / trees for row in a]).reshape(m, n)
@@ -83,7 +95,9 @@ def test_similarity_of_any_number_of_rows_and_trees(m, n, trees, spiral):
     assert found.shape == (m, n) and np.array_equal(found, expected)
     if m and n:
         assert np.array_equal(partition.paired_similarity(a[:1], b[:1]), found[0, :1])
-        assert np.array_equal(partition.similarity(np.asfortranarray(a), b.astype(np.int64)), expected)
+        assert np.array_equal(
+            partition.similarity(np.asfortranarray(a), b.astype(np.int64)), expected
+        )
 
 
 def test_rows_are_embedded_as_they_are(spiral, spiral_forest):
@@ -95,27 +109,42 @@ def test_rows_are_embedded_as_they_are(spiral, spiral_forest):
 
 
 @pytest.mark.parametrize(
-    "wrap", [FrozenEstimator, lambda f: Pipeline([("forest", f)]), lambda f: FrozenEstimator(Pipeline([("forest", f)]))]
+    "wrap",
+    [
+        FrozenEstimator,
+        lambda f: Pipeline([("forest", f)]),
+        lambda f: FrozenEstimator(Pipeline([("forest", f)])),
+    ],
 )
 def test_wrappers_that_change_nothing(wrap, spiral, spiral_forest):
-    assert np.array_equal(partition_of(wrap(spiral_forest)).encode(spiral[0]), spiral_forest.apply(spiral[0]))
+    assert np.array_equal(
+        partition_of(wrap(spiral_forest)).encode(spiral[0]), spiral_forest.apply(spiral[0])
+    )
 
 
 def test_a_meta_estimator_has_the_partition_of_what_it_fitted(spiral):
     parent = Uncalibrated(RandomForestClassifier(10, random_state=0), random_state=0).fit(*spiral)
-    assert np.array_equal(partition_of(parent).encode(spiral[0]), parent.estimator_.apply(spiral[0]))
+    assert np.array_equal(
+        partition_of(parent).encode(spiral[0]), parent.estimator_.apply(spiral[0])
+    )
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_a_calibrated_classifier_has_the_partition_of_its_first_forest(spiral, spiral_forest, frozen):
-    parent = FrozenEstimator(spiral_forest) if frozen else RandomForestClassifier(10, random_state=0)
+def test_a_calibrated_classifier_has_the_partition_of_its_first_forest(
+    spiral, spiral_forest, frozen
+):
+    parent = (
+        FrozenEstimator(spiral_forest) if frozen else RandomForestClassifier(10, random_state=0)
+    )
     calibrated = CalibratedClassifierCV(parent, cv=2).fit(*spiral)
     first = calibrated.calibrated_classifiers_[0].estimator
     assert np.array_equal(partition_of(calibrated).encode(spiral[0]), first.apply(spiral[0]))
 
 
 def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
-    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)).fit(*blobs)
+    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)).fit(
+        *blobs
+    )
     partition, scaled = partition_of(pipeline), pipeline[0].transform(queries)
     place = partition.place(queries)
     assert np.array_equal(place.codes, pipeline[1].apply(scaled))
@@ -123,17 +152,25 @@ def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
     assert np.array_equal(place.points, scaled)
     assert np.array_equal(partition.embed(queries), scaled)
     assert np.array_equal(partition.vote(place), pipeline.predict_proba(queries))
-    assert np.array_equal(partition.similarity(place.codes[:3], place.codes[:3]).diagonal(), np.ones(3))
-    assert partition.index(place.codes[:1], np.ones((1, 2))).masses(place.codes[:1], np.array([1.0]))[1].tolist() == [0]
+    assert np.array_equal(
+        partition.similarity(place.codes[:3], place.codes[:3]).diagonal(), np.ones(3)
+    )
+    assert partition.index(place.codes[:1], np.ones((1, 2))).masses(
+        place.codes[:1], np.array([1.0])
+    )[1].tolist() == [0]
 
 
 @pytest.mark.parametrize(
     "parent",
     [
         LogisticRegression(),
-        BaggingClassifier(DecisionTreeClassifier(), n_estimators=2),  # its estimator_ is a template that is never fitted
+        BaggingClassifier(
+            DecisionTreeClassifier(), n_estimators=2
+        ),  # its estimator_ is a template that is never fitted
         IsolationForest(n_estimators=2),
-        RFE(DecisionTreeClassifier(), n_features_to_select=1),  # its estimator_ knows one feature, not two
+        RFE(
+            DecisionTreeClassifier(), n_features_to_select=1
+        ),  # its estimator_ knows one feature, not two
     ],
     ids=lambda parent: type(parent).__name__,
 )
@@ -141,10 +178,16 @@ def test_what_has_no_partition_is_refused(parent, spiral):
     name = type(parent).__name__
     with pytest.raises(TypeError) as caught:
         partition_of(parent.fit(*spiral))
-    assert str(caught.value) == f"{name} has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch"
+    assert (
+        str(caught.value)
+        == f"{name} has no partition to read; pass a fitted forest or tree of scikit-learn, or a"
+        " network of torch"
+    )
 
 
 @pytest.mark.parametrize("parent", [RandomForestClassifier(), DecisionTreeClassifier()])
 def test_an_unfitted_forest_is_refused(parent):
-    with pytest.raises(NotFittedError, match=f"^This {type(parent).__name__} instance is not fitted yet"):
+    with pytest.raises(
+        NotFittedError, match=f"^This {type(parent).__name__} instance is not fitted yet"
+    ):
         partition_of(parent)

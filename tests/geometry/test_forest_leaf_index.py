@@ -25,7 +25,9 @@ def dense(codes, class_weights, queries, exponents, n_anchors=None):
 
 
 def problem(forest, X, y):
-    """(index, codes, class weights, queries): polytopes of the first 400 rows; queries are other rows, far points, some of these rows."""
+    """(index, codes, class weights, queries): polytopes of the first 400 rows; queries are other
+    rows, far points, some of these rows.
+    """
     partition = partition_of(forest)
     codes = partition.encode(X[:400])
     groups = polytopes_of(codes)
@@ -43,7 +45,9 @@ def problems(spiral, blobs, spiral_forest, blob_forest):
 
 @WAYS
 @pytest.mark.parametrize("name", ["spiral", "blobs"])
-def test_masses_and_nearest_polytopes_are_those_of_all_similarities(monkeypatch, problems, name, share):
+def test_masses_and_nearest_polytopes_are_those_of_all_similarities(
+    monkeypatch, problems, name, share
+):
     monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
     index, codes, class_weights, queries = problems[name]
     masses, nearest = index.masses(queries, EXPONENTS)
@@ -54,7 +58,9 @@ def test_masses_and_nearest_polytopes_are_those_of_all_similarities(monkeypatch,
 
 
 @pytest.mark.parametrize("name", ["spiral", "blobs"])
-def test_no_bit_depends_on_the_way_of_counting_the_block_or_the_threads(monkeypatch, problems, name):
+def test_no_bit_depends_on_the_way_of_counting_the_block_or_the_threads(
+    monkeypatch, problems, name
+):
     _, codes, class_weights, queries = problems[name]
     starts = problems[name][0]._leaf_starts
     results = []
@@ -63,21 +69,33 @@ def test_no_bit_depends_on_the_way_of_counting_the_block_or_the_threads(monkeypa
             for n_jobs in (1, 2):
                 monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
                 monkeypatch.setattr(leaf_index, "_BLOCK", block)
-                results.append(LeafIndex(codes, class_weights, starts, n_jobs=n_jobs).masses(queries, EXPONENTS))
+                results.append(
+                    LeafIndex(codes, class_weights, starts, n_jobs=n_jobs).masses(
+                        queries, EXPONENTS
+                    )
+                )
     for masses, nearest in results[1:]:
         assert np.array_equal(masses, results[0][0])
         assert np.array_equal(nearest, results[0][1])
 
 
-@pytest.mark.parametrize(("leaf_size", "expected"), [(1, "masses_by_members"), (500, "masses_by_comparison")])
+@pytest.mark.parametrize(
+    ("leaf_size", "expected"), [(1, "masses_by_members"), (500, "masses_by_comparison")]
+)
 def test_small_leaves_are_walked_over_and_large_ones_compared(monkeypatch, leaf_size, expected):
     called = []
     for kernel in ("masses_by_members", "masses_by_comparison"):
         compiled = getattr(leaf_index.kernels, kernel)
-        monkeypatch.setattr(leaf_index.kernels, kernel, lambda *a, kernel=kernel, compiled=compiled: (called.append(kernel), compiled(*a)))
+        monkeypatch.setattr(
+            leaf_index.kernels,
+            kernel,
+            lambda *a, kernel=kernel, compiled=compiled: (called.append(kernel), compiled(*a)),
+        )
     i = np.arange(1000)
     codes = np.column_stack([i // leaf_size, i])
-    LeafIndex(codes, np.ones((1000, 1)), np.array([0, 1000, 2000])).masses(codes[:100], np.array([1.0]))
+    LeafIndex(codes, np.ones((1000, 1)), np.array([0, 1000, 2000])).masses(
+        codes[:100], np.array([1.0])
+    )
     assert called == [expected]
 
 
@@ -103,9 +121,15 @@ def test_random_codes(share, data):
 @WAYS
 def test_of_equally_near_polytopes_the_lowest_is_nearest(monkeypatch, share):
     monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
-    codes = np.array([[3, 3], [2, 0], [0, 2], [2, 1], [1, 2]])  # sorted by leaf, the order is another one
+    codes = np.array(
+        [[3, 3], [2, 0], [0, 2], [2, 1], [1, 2]]
+    )  # sorted by leaf, the order is another one
     index = LeafIndex(codes, np.ones((5, 1)), np.array([0, 4, 8]))
-    assert index.masses(np.array([[2, 2], [0, 3], [1, 0]]), np.array([1.0]))[1].tolist() == [1, 0, 1]
+    assert index.masses(np.array([[2, 2], [0, 3], [1, 0]]), np.array([1.0]))[1].tolist() == [
+        1,
+        0,
+        1,
+    ]
 
 
 @WAYS
@@ -122,7 +146,9 @@ def test_only_anchors_are_nearest_but_all_lend_their_mass(monkeypatch, share):
 def test_a_query_that_shares_no_leaf_has_no_mass_and_no_neighbour(monkeypatch, share):
     monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
     codes = np.array([[0, 0], [1, 1], [1, 0]])
-    index = LeafIndex(codes, np.ones((3, 2)), np.array([0, 4, 8]))  # leaves 2 and 3 of each tree hold no polytope
+    index = LeafIndex(
+        codes, np.ones((3, 2)), np.array([0, 4, 8])
+    )  # leaves 2 and 3 of each tree hold no polytope
     masses, nearest = index.masses(np.array([[2, 3], [3, 2], [1, 3]]), np.array([0.5]))
     assert nearest.tolist() == [-1, -1, 1]
     assert np.array_equal(masses[:2], np.zeros((2, 2, 1)))
@@ -154,9 +180,13 @@ def test_seventy_thousand_polytopes(monkeypatch, share):
     i = np.random.default_rng(0).permutation(70_000)
     codes = np.column_stack([i // 300, i % 300, i % 7])
     weights = np.column_stack([i % 2, 1 - i % 2]).astype(float)
-    queries = codes[[0, 65_535, 65_536, 69_999]] + np.array([[0, 0, 0], [0, 0, 0], [0, 0, 1], [1, 0, 0]])
+    queries = codes[[0, 65_535, 65_536, 69_999]] + np.array(
+        [[0, 0, 0], [0, 0, 0], [0, 0, 1], [1, 0, 0]]
+    )
     queries[:, 2] %= 7
-    masses, nearest = LeafIndex(codes, weights, np.array([0, 300, 600, 607])).masses(queries, np.array([1.0, 4.0]))
+    masses, nearest = LeafIndex(codes, weights, np.array([0, 300, 600, 607])).masses(
+        queries, np.array([1.0, 4.0])
+    )
     expected, expected_nearest = dense(codes, weights, queries, [1.0, 4.0])
     np.testing.assert_allclose(masses, expected, rtol=1e-10)  # 10,000 terms
     assert np.array_equal(nearest, expected_nearest)

@@ -31,20 +31,31 @@ def test_sparse_transformations_become_dense_and_frames_arrays():
     frame = pd.DataFrame({"a": X[:, 0], "b": ["u", "v", "v", "u"]})
     sparse = make_pipeline(OneHotEncoder(), RandomForestClassifier(5, random_state=0)).fit(frame, Y)
     place = partition_of(sparse).place(frame)
-    assert place.points.tolist() == [[1, 0, 0, 1, 0], [0, 1, 0, 0, 1], [0, 0, 1, 0, 1], [0, 0, 1, 1, 0]]
+    assert place.points.tolist() == [
+        [1, 0, 0, 1, 0],
+        [0, 1, 0, 0, 1],
+        [0, 0, 1, 0, 1],
+        [0, 0, 1, 1, 0],
+    ]
     assert np.array_equal(partition_of(sparse).vote(place), sparse.predict_proba(frame))
-    framed = make_pipeline(SimpleImputer().set_output(transform="pandas"), RandomForestClassifier(5, random_state=0)).fit(X, Y)
+    framed = make_pipeline(
+        SimpleImputer().set_output(transform="pandas"), RandomForestClassifier(5, random_state=0)
+    ).fit(X, Y)
     assert isinstance(partition_of(framed).place(X).points, np.ndarray)
 
 
 @pytest.mark.parametrize("steps", [[StandardScaler()], []])
 def test_a_pipeline_that_leaves_missing_values_to_its_forest(steps):
-    partition = partition_of(make_pipeline(*steps, RandomForestClassifier(5, random_state=0)).fit(X, Y))
+    partition = partition_of(
+        make_pipeline(*steps, RandomForestClassifier(5, random_state=0)).fit(X, Y)
+    )
     for look in (partition.place, partition.embed, partition.encode):
         with pytest.raises(ValueError, match="NaN") as caught:
             look(X)
-        assert str(caught.value) == (
-            "Input X contains NaN behind the pipeline's transformations, where distances are measured; "
-            "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(), RandomForestClassifier())"
+        assert (
+            str(caught.value)
+            == "Input X contains NaN behind the pipeline's transformations, where distances are"
+            " measured; impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
+            " RandomForestClassifier())"
         )
     assert partition.place(X[[0, 2]]).points.shape == (2, 2)

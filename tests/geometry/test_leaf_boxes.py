@@ -1,4 +1,6 @@
-"""Boxes of leaves: those that scikit-learn's own decision paths give, tree by tree and row by row."""
+"""Boxes of leaves: those that scikit-learn's own decision paths give, tree by tree and row by
+row.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,12 @@ ROUNDING = 1e-12
 """Distances are added in another order."""
 
 
-def by_decision_paths(forest, train: np.ndarray, X: np.ndarray, min_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Float[n, d] twice, shares and distances: of each row's path the last node that enough training rows pass has the box."""
+def by_decision_paths(
+    forest, train: np.ndarray, X: np.ndarray, min_samples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Float[n, d] twice, shares and distances: of each row's path the last node that enough
+    training rows pass has the box.
+    """
     train, X = train.astype(np.float32), X.astype(np.float32)
     unit = np.ptp(train.astype(float), axis=0)
     unit[unit == 0] = 1
@@ -29,7 +35,11 @@ def by_decision_paths(forest, train: np.ndarray, X: np.ndarray, min_samples: int
     for tree in trees:
         members = tree.decision_path(train).toarray().astype(bool)
         for i, path in enumerate(tree.decision_path(X)):
-            nodes = [node for node in np.sort(path.indices) if members[:, node].sum() >= min_samples or node == 0]
+            nodes = [
+                node
+                for node in np.sort(path.indices)
+                if members[:, node].sum() >= min_samples or node == 0
+            ]
             inside = train[members[:, nodes[-1]]].astype(float)
             beyond = np.maximum(np.maximum(inside.min(axis=0) - X[i], X[i] - inside.max(axis=0)), 0)
             share[i] += beyond > 0
@@ -40,7 +50,9 @@ def by_decision_paths(forest, train: np.ndarray, X: np.ndarray, min_samples: int
 FORESTS = [
     ExtraTreesClassifier(7),
     RandomForestClassifier(7, max_depth=4),
-    ExtraTreesRegressor(5, max_leaf_nodes=12),  # grown best first: nodes are numbered in another order
+    ExtraTreesRegressor(
+        5, max_leaf_nodes=12
+    ),  # grown best first: nodes are numbered in another order
     DecisionTreeClassifier(),
 ]
 
@@ -55,8 +67,15 @@ def test_they_are_those_of_the_decision_paths(forest, min_samples, seed):
     partition = partition_of(forest)
     boxes = LeafBoxes(partition, partition.place(X), min_samples)
     share, distance = by_decision_paths(forest, X, queries, min_samples)
-    np.testing.assert_allclose(boxes.by_feature(partition.place(queries)), share, rtol=0, atol=ROUNDING)
-    np.testing.assert_allclose(boxes.by_feature(partition.place(queries), "distance"), distance, rtol=ROUNDING, atol=ROUNDING)
+    np.testing.assert_allclose(
+        boxes.by_feature(partition.place(queries)), share, rtol=0, atol=ROUNDING
+    )
+    np.testing.assert_allclose(
+        boxes.by_feature(partition.place(queries), "distance"),
+        distance,
+        rtol=ROUNDING,
+        atol=ROUNDING,
+    )
     assert not boxes.by_feature(partition.place(X)).any()
 
 
@@ -75,7 +94,9 @@ def test_no_training_row_is_outside_however_its_numbers_are_rounded(scale):
     """Numbers below and beyond what float32 can hold among them."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
-    partition = partition_of(ExtraTreesClassifier(10, random_state=0).fit(X, rng.integers(2, size=300)))
+    partition = partition_of(
+        ExtraTreesClassifier(10, random_state=0).fit(X, rng.integers(2, size=300))
+    )
     place = partition.place(X * scale)
     boxes = LeafBoxes(partition, place)
     assert not boxes.by_feature(place).any() and not boxes.by_feature(place, "distance").any()
@@ -83,19 +104,30 @@ def test_no_training_row_is_outside_however_its_numbers_are_rounded(scale):
 
 def test_boxes_of_more_rows_are_wider(partition, blobs, queries):
     place, there = partition.place(blobs[0]), partition.place(queries)
-    found = [LeafBoxes(partition, place, m).by_feature(there, "distance") for m in (1, 3, 20, 600, 10_000)]
-    assert all((narrow >= wide).all() and (narrow > wide).any() for narrow, wide in pairwise(found[:4]))
+    found = [
+        LeafBoxes(partition, place, m).by_feature(there, "distance")
+        for m in (1, 3, 20, 600, 10_000)
+    ]
+    assert all(
+        (narrow >= wide).all() and (narrow > wide).any() for narrow, wide in pairwise(found[:4])
+    )
     low, high = blobs[0].min(axis=0).astype(np.float32), blobs[0].max(axis=0).astype(np.float32)
     beyond = np.maximum(np.maximum(low - queries, queries - high), 0) / (high - low)
-    np.testing.assert_allclose(found[3], beyond, rtol=0, atol=1e-6)  # queries are rounded to float32
+    np.testing.assert_allclose(
+        found[3], beyond, rtol=0, atol=1e-6
+    )  # queries are rounded to float32
     np.testing.assert_array_equal(found[4], found[3])
 
 
 @pytest.mark.parametrize("outside", ["share", "distance"])
-def test_neither_threads_nor_blocks_nor_other_rows_change_a_bit(blob_forest, partition, blobs, queries, outside, monkeypatch):
+def test_neither_threads_nor_blocks_nor_other_rows_change_a_bit(
+    blob_forest, partition, blobs, queries, outside, monkeypatch
+):
     train, there = partition.place(blobs[0]), partition.place(queries)
     usual = LeafBoxes(partition, train, 3).by_feature(there, outside)
-    alone = [LeafBoxes(partition, train, 3).by_feature(there[i : i + 1], outside) for i in range(40)]
+    alone = [
+        LeafBoxes(partition, train, 3).by_feature(there[i : i + 1], outside) for i in range(40)
+    ]
     np.testing.assert_array_equal(np.concatenate(alone), usual[:40])
     monkeypatch.setattr(leaf_boxes, "_BLOCK", 7)
     threaded = partition_of(blob_forest, n_jobs=2)
@@ -113,16 +145,24 @@ def test_a_missing_value_is_outside_of_nothing_and_bounds_nothing():
     boxes = LeafBoxes(partition, place, 1)
     for outside in ("share", "distance"):
         assert not boxes.by_feature(place, outside).any()
-        found = boxes.by_feature(partition.place(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), outside)
+        found = boxes.by_feature(
+            partition.place(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), outside
+        )
         assert np.isfinite(found).all() and not found[0].any() and found[1, 1] > 0
     assert np.isinf(boxes.boxes).any() and not np.isnan(boxes.boxes).any()
-    np.testing.assert_allclose(boxes.unit, np.nanmax(X, axis=0) - np.nanmin(X, axis=0), rtol=1e-7)  # of rounded values
+    np.testing.assert_allclose(
+        boxes.unit, np.nanmax(X, axis=0) - np.nanmin(X, axis=0), rtol=1e-7
+    )  # of rounded values
 
 
-def test_rows_that_the_forest_was_not_fitted_on_leave_no_leaf_without_a_box(partition, blobs, queries):
+def test_rows_that_the_forest_was_not_fitted_on_leave_no_leaf_without_a_box(
+    partition, blobs, queries
+):
     """Of four rows, in most leaves there is none."""
     boxes = LeafBoxes(partition, partition.place(blobs[0][:4]))
-    assert (boxes.box_of >= 0).sum() == sum((tree.children_left < 0).sum() for tree in partition.trees)
+    assert (boxes.box_of >= 0).sum() == sum(
+        (tree.children_left < 0).sum() for tree in partition.trees
+    )
     assert np.isfinite(boxes.by_feature(partition.place(queries), "distance")).all()
 
 
@@ -130,29 +170,46 @@ def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
     X, y = blobs
     scaled = StandardScaler().fit(X)
     forest = ExtraTreesClassifier(5, random_state=0)
-    piped = partition_of(make_pipeline(make_pipeline(StandardScaler()), make_pipeline(forest)).fit(X, y))
+    piped = partition_of(
+        make_pipeline(make_pipeline(StandardScaler()), make_pipeline(forest)).fit(X, y)
+    )
     bare = partition_of(forest.fit(scaled.transform(X), y))
     found = LeafBoxes(piped, piped.place(X), 2).by_feature(piped.place(queries), "distance")
-    expected = LeafBoxes(bare, bare.place(scaled.transform(X)), 2).by_feature(bare.place(scaled.transform(queries)), "distance")
+    expected = LeafBoxes(bare, bare.place(scaled.transform(X)), 2).by_feature(
+        bare.place(scaled.transform(queries)), "distance"
+    )
     np.testing.assert_array_equal(found, expected)
 
 
 def test_what_is_not_of_that_forest_is_refused(partition, blobs):
     place = partition.place(blobs[0])
     boxes = LeafBoxes(partition, place)
-    with pytest.raises(ValueError, match="codes and points are not of the forest whose boxes these are"):
-        boxes.by_feature(Place(place.points, np.zeros_like(place.codes)))  # roots, which are no leaves
-    with pytest.raises(ValueError, match="codes and points are not of the forest whose boxes these are"):
+    with pytest.raises(
+        ValueError, match="codes and points are not of the forest whose boxes these are"
+    ):
+        boxes.by_feature(
+            Place(place.points, np.zeros_like(place.codes))
+        )  # roots, which are no leaves
+    with pytest.raises(
+        ValueError, match="codes and points are not of the forest whose boxes these are"
+    ):
         boxes.by_feature(Place(place.points[:, :2], place.codes))
     boxes.box_of += len(boxes.boxes)
-    with pytest.raises(ValueError, match="codes and points are not of the forest whose boxes these are"):
+    with pytest.raises(
+        ValueError, match="codes and points are not of the forest whose boxes these are"
+    ):
         boxes.by_feature(place)
 
 
 def test_a_network_has_none(blobs):
     from kdgraph.parents.networks import MultilayerPerceptron
 
-    network = MultilayerPerceptron(hidden=(4,), max_epochs=1, patience=None, device="cpu", random_state=0).fit(*blobs)
+    network = MultilayerPerceptron(
+        hidden=(4,), max_epochs=1, patience=None, device="cpu", random_state=0
+    ).fit(*blobs)
     partition = partition_of(network)
-    with pytest.raises(TypeError, match="boxes are those of the leaves of a forest or tree, got a partition without leaves"):
+    with pytest.raises(
+        TypeError,
+        match="boxes are those of the leaves of a forest or tree, got a partition without leaves",
+    ):
         LeafBoxes(partition, partition.place(blobs[0]))

@@ -9,11 +9,17 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from kdgraph.geometry import LeafIndex, partition_of, polytopes_of
 
-CODES = arrays(np.int32, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=12), elements=st.integers(0, 3))
+CODES = arrays(
+    np.int32,
+    array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=12),
+    elements=st.integers(0, 3),
+)
 
 
 def geodesic_distance(codes, leaf_starts):
-    """Float[n, n], by the index: with one class for each polytope its masses at exponent 1 are the similarities."""
+    """Float[n, n], by the index: with one class for each polytope its masses at exponent 1 are the
+    similarities.
+    """
     groups = polytopes_of(codes)
     index = LeafIndex(codes[groups.row], np.eye(len(groups)), leaf_starts)
     return 1 - index.masses(codes, np.array([1.0]))[0][:, groups.of_row, 0]
@@ -44,4 +50,6 @@ def test_random_points_on_real_forests(spiral_forest, blob_forest, seed, scale):
         partition = partition_of(forest)
         codes = partition.encode(X)
         assert_is_a_metric(1 - partition.similarity(codes, codes), codes)
-        assert np.array_equal(geodesic_distance(codes, partition.leaf_starts), 1 - partition.similarity(codes, codes))
+        assert np.array_equal(
+            geodesic_distance(codes, partition.leaf_starts), 1 - partition.similarity(codes, codes)
+        )

@@ -23,7 +23,9 @@ def blocks_of(n: int, size: int) -> list[slice]:
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("backend", [None, pytest.param("loky", marks=pytest.mark.slow), "threading"])
+@pytest.mark.parametrize(
+    "backend", [None, pytest.param("loky", marks=pytest.mark.slow), "threading"]
+)
 @pytest.mark.parametrize("size", [3, 7, 100])
 def test_every_block_once_with_its_rows(n_jobs, backend, size):
     rows, found = np.arange(50), np.zeros(50, dtype=int)
@@ -52,15 +54,21 @@ def test_no_row_no_block():
 def test_a_cluster_of_dask_does_the_work_of_one_big_fit_to_the_same_bits():
     distributed = pytest.importorskip("distributed")
     X, y = make_classification(3000, 8, n_informative=5, random_state=0)
-    forest = KernelDensityForest(RandomForestClassifier(20, random_state=0), random_state=0, n_jobs=-1)
+    forest = KernelDensityForest(
+        RandomForestClassifier(20, random_state=0), random_state=0, n_jobs=-1
+    )
     alone = forest.fit(X, y).predict_proba(X)
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://") as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://"
+        ) as cluster,
         distributed.Client(cluster) as client,
         parallel_config(backend="dask"),
     ):
         there = forest.predict_proba(X)
-        done = client.run(lambda dask_worker: dask_worker.state.executed_count)  # by the kernels alone
+        done = client.run(
+            lambda dask_worker: dask_worker.state.executed_count
+        )  # by the kernels alone
         again = forest.fit(X, y).predict_proba(X)
     assert np.array_equal(alone, there) and np.array_equal(alone, again)
     assert len(done) == 2 and all(count > 0 for count in done.values())

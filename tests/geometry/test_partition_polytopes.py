@@ -10,7 +10,11 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 from kdgraph.geometry import polytopes_of
 
-CODES = arrays(np.int32, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=9), elements=st.integers(0, 2))
+CODES = arrays(
+    np.int32,
+    array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=9),
+    elements=st.integers(0, 2),
+)
 
 
 def assert_groups(found, codes):
@@ -55,7 +59,9 @@ def test_codes_whose_hashes_collide_are_told_apart(monkeypatch):
         def integers(self, low, high, size, dtype):
             return np.ones(size, dtype)
 
-    monkeypatch.setattr(np.random, "default_rng", lambda seed: Ones())  # a hash is now the sum of a code
+    monkeypatch.setattr(
+        np.random, "default_rng", lambda seed: Ones()
+    )  # a hash is now the sum of a code
     codes = np.array([[1, 2], [2, 1], [0, 3], [1, 2], [0, 0]])
     assert_groups(polytopes_of(codes), codes)
 

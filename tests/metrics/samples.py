@@ -10,8 +10,9 @@ N = 10_000
 def two_classes(name: str, bins: int) -> tuple[np.ndarray, np.ndarray]:
     """y, Int[n], and proba, Float[n, 2], whose first class is always predicted.
 
-    The share right is above the confidence in every other bin and below it in those between, so that a row in another bin changes its gap:
-    where all gaps have one sign, no rule of binning shows.
+    The share right is above the confidence in every other bin and below it in those between, so
+    that a row in another bin changes its gap: where all gaps have one sign, no rule of binning
+    shows.
     """
     rng = np.random.default_rng(0)
     c = 0.5 + rng.random(N) / 2
@@ -27,7 +28,8 @@ def two_classes(name: str, bins: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def four_classes() -> tuple[np.ndarray, np.ndarray]:
-    """y, Int[6000], and proba, Float[6000, 4], too sure of the classes 0 and 1, and not sure enough of the others.
+    """y, Int[6000], and proba, Float[6000, 4], too sure of the classes 0 and 1, and not sure enough
+    of the others.
 
     Each class is predicted for 1,500 rows: means over classes and over rows are the same.
     """

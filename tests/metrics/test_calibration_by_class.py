@@ -1,11 +1,21 @@
-"""Class-wise and top-label errors against loops over classes and bins, and against other libraries' values."""
+"""Class-wise and top-label errors against loops over classes and bins, and against other libraries'
+values.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.metrics import TopLabel, classwise_ece, ece, mce, reliability_bins, top_label_ece, top_label_ece_if_calibrated
+from kdgraph.metrics import (
+    TopLabel,
+    classwise_ece,
+    ece,
+    mce,
+    reliability_bins,
+    top_label_ece,
+    top_label_ece_if_calibrated,
+)
 from tests.metrics.samples import four_classes, two_classes
 
 ROUNDING = 1e-12  # sums of at most 10,000 terms of order 1 in float64, added in another order
@@ -32,27 +42,40 @@ def test_top_label_ece_is_of_bins_that_know_the_predicted_class(norm, strategy) 
     predicted, gaps = proba.argmax(axis=1), []
     for k in range(4):
         mine = predicted == k
-        gaps += [(count / len(y), gap) for count, gap in gaps_of(proba[mine].max(axis=1), y[mine] == k, strategy)]
-    assert top_label_ece(y, proba, norm=norm, strategy=strategy) == pytest.approx(norm_of(gaps, norm), abs=ROUNDING)
+        gaps += [
+            (count / len(y), gap)
+            for count, gap in gaps_of(proba[mine].max(axis=1), y[mine] == k, strategy)
+        ]
+    assert top_label_ece(y, proba, norm=norm, strategy=strategy) == pytest.approx(
+        norm_of(gaps, norm), abs=ROUNDING
+    )
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
 def test_classwise_ece_is_the_mean_over_the_classes(norm, strategy) -> None:
     y, proba = four_classes()
-    gaps = [(count / len(y) / 4, gap) for k in range(4) for count, gap in gaps_of(proba[:, k], y == k, strategy)]
-    assert classwise_ece(y, proba, norm=norm, strategy=strategy) == pytest.approx(norm_of(gaps, norm), abs=ROUNDING)
+    gaps = [
+        (count / len(y) / 4, gap)
+        for k in range(4)
+        for count, gap in gaps_of(proba[:, k], y == k, strategy)
+    ]
+    assert classwise_ece(y, proba, norm=norm, strategy=strategy) == pytest.approx(
+        norm_of(gaps, norm), abs=ROUNDING
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "value"),
     [
-        # uncertainty-calibration 0.1.4: lower_bound_scaling_ce(proba, y, p=…, debias=…, num_bins=15,
+        # uncertainty-calibration 0.1.4: lower_bound_scaling_ce(proba, y, p=…, debias=…,
+        # num_bins=15,
         #                                binning_scheme=get_equal_prob_bins, mode="marginal")
         ({}, 0.023060011166590295),
         ({"norm": "l2"}, 0.0344007761073483),
         ({"norm": "l2", "debiased": True}, 0.027769051499078098),
-        # MAPIE 1.6.0: expected_calibration_error(right, proba, num_bins=16, split_strategy="uniform", classwise=True, class_labels=y)
+        # MAPIE 1.6.0: expected_calibration_error(right, proba, num_bins=16,
+        # split_strategy="uniform", classwise=True, class_labels=y)
         ({"bins": 16, "edges": "mapie"}, 0.0230600111665903),
     ],
 )
@@ -62,36 +85,55 @@ def test_classwise_ece_of_other_libraries(options: dict, value: float) -> None:
 
 
 def test_top_label_ece_of_mapie() -> None:
-    """MAPIE 1.6.0: top_label_ece(y, proba, num_bins=16, split_strategy="uniform"), which weights classes equally; so do these rows."""
+    """MAPIE 1.6.0: top_label_ece(y, proba, num_bins=16, split_strategy="uniform"), which weights
+    classes equally; so do these rows.
+    """
     y, proba = four_classes()
-    assert top_label_ece(y, proba, bins=16, edges="mapie") == pytest.approx(0.05512445120550931, abs=ROUNDING)
+    assert top_label_ece(y, proba, bins=16, edges="mapie") == pytest.approx(
+        0.05512445120550931, abs=ROUNDING
+    )
 
 
 def test_classes_do_not_make_up_for_each_other() -> None:
     y, proba = four_classes()
     assert top_label_ece(y, proba) > 3 * ece(y, proba)
-    shifted = TopLabel(np.zeros(len(y), dtype=int), proba.max(axis=1))  # one predicted class: nothing to tell apart
+    shifted = TopLabel(
+        np.zeros(len(y), dtype=int), proba.max(axis=1)
+    )  # one predicted class: nothing to tell apart
     right = (proba.argmax(axis=1) != y).astype(int)
     assert top_label_ece(right, shifted) == ece(right, shifted)
 
 
-@pytest.mark.parametrize("edges", ["right", "left", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"])
+@pytest.mark.parametrize(
+    "edges", ["right", "left", "netcal", "torchmetrics", "torchmetrics_f64", "relplot", "mapie"]
+)
 def test_with_one_predicted_class_any_rule_is_that_of_ece(edges) -> None:
     y, proba = two_classes("votes", 10)
     assert top_label_ece(y, proba, bins=10, edges=edges) == ece(y, proba, bins=10, edges=edges)
-    # of two classes the second one's probability is 1 - c: seen from the other end, with the same gaps where nothing is on an edge
+    # of two classes the second one's probability is 1 - c: seen from the other end, with the same
+    # gaps where nothing is on an edge
     y, proba = two_classes("continuous", 15)
     if edges != "mapie":
-        assert classwise_ece(y, proba, edges=edges) == pytest.approx(ece(y, proba, edges=edges), abs=ROUNDING)
+        assert classwise_ece(y, proba, edges=edges) == pytest.approx(
+            ece(y, proba, edges=edges), abs=ROUNDING
+        )
 
 
 def test_sampling_adds_more_where_there_are_more_bins() -> None:
     y, proba = four_classes()
     rng, top = np.random.default_rng(0), TopLabel.of(proba)
     draws = [np.where(rng.random(len(y)) < top.confidence, top.predicted, -1) for _ in range(60)]
-    real = [top_label_ece(np.where(drawn < 0, (top.predicted + 1) % 4, drawn), proba) for drawn in draws]
-    assert abs(np.mean(real) - top_label_ece_if_calibrated(proba)) < 4 * np.std(real) * (1 / 60 + 1 / 200) ** 0.5
-    assert top_label_ece_if_calibrated(proba, norm="l2", debiased=True) < top_label_ece_if_calibrated(proba, norm="l2") / 2
+    real = [
+        top_label_ece(np.where(drawn < 0, (top.predicted + 1) % 4, drawn), proba) for drawn in draws
+    ]
+    assert (
+        abs(np.mean(real) - top_label_ece_if_calibrated(proba))
+        < 4 * np.std(real) * (1 / 60 + 1 / 200) ** 0.5
+    )
+    assert (
+        top_label_ece_if_calibrated(proba, norm="l2", debiased=True)
+        < top_label_ece_if_calibrated(proba, norm="l2") / 2
+    )
 
 
 def test_a_class_without_rows_and_one_row() -> None:

@@ -14,8 +14,14 @@ def naive(y, top, width, debiased=False):
     n, total = len(y), 0.0
     for i in range(n):
         for j in range(n):
-            gaps = (top.confidence[i] - (top.predicted[i] == y[i])) * (top.confidence[j] - (top.predicted[j] == y[j]))
-            total += 0 if debiased and i == j else gaps * np.exp(-abs(top.confidence[i] - top.confidence[j]) / width)
+            gaps = (top.confidence[i] - (top.predicted[i] == y[i])) * (
+                top.confidence[j] - (top.predicted[j] == y[j])
+            )
+            total += (
+                0
+                if debiased and i == j
+                else gaps * np.exp(-abs(top.confidence[i] - top.confidence[j]) / width)
+            )
     return np.sqrt(max(total, 0) / (n * (n - 1) if debiased else n**2))
 
 
@@ -29,7 +35,9 @@ def test_it_is_the_sum_over_pairs(rows, width, debiased):
     top = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 100 for c, _ in rows]), 2)
     y = np.array([int(wrong) for _, wrong in rows])
     # a root: where the sum is 0 but for rounding, 1e-16, its root is 1e-8
-    assert mmce(y, top, width=width, debiased=debiased) == pytest.approx(naive(y, top, width, debiased), rel=1e-9, abs=1e-7)
+    assert mmce(y, top, width=width, debiased=debiased) == pytest.approx(
+        naive(y, top, width, debiased), rel=1e-9, abs=1e-7
+    )
 
 
 def sample(n: int) -> tuple[np.ndarray, TopLabel]:
@@ -40,7 +48,9 @@ def sample(n: int) -> tuple[np.ndarray, TopLabel]:
 
 def test_a_wide_kernel_leaves_the_mean_gap():
     y, top = sample(1000)
-    assert mmce(y, top, width=1e9) == pytest.approx(abs((top.confidence - (y == 0)).mean()), rel=1e-6)  # kernel 1 - 1e-9
+    assert mmce(y, top, width=1e9) == pytest.approx(
+        abs((top.confidence - (y == 0)).mean()), rel=1e-6
+    )  # kernel 1 - 1e-9
 
 
 def test_a_narrow_kernel_leaves_a_row_with_itself():
@@ -50,11 +60,16 @@ def test_a_narrow_kernel_leaves_a_row_with_itself():
 
 
 def test_debiased_it_does_not_grow_with_fewer_rows():
-    """Over 200 samples of 50 rows the mean squared U-statistic is that of many rows; the V-statistic has 1 / 50 of a variance more."""
+    """Over 200 samples of 50 rows the mean squared U-statistic is that of many rows; the
+    V-statistic has 1 / 50 of a variance more.
+    """
     large = mmce(*sample(100_000)) ** 2
     y, top = sample(10_000)
     parts = [(y[i : i + 50], top[i : i + 50]) for i in range(0, 10_000, 50)]
-    u, v = (np.array([np.square(mmce(*part, debiased=debiased)) for part in parts]) for debiased in (True, False))
+    u, v = (
+        np.array([np.square(mmce(*part, debiased=debiased)) for part in parts])
+        for debiased in (True, False)
+    )
     spread = u.std() / np.sqrt(len(parts))
     assert abs(u.mean() - large) < 4 * spread < v.mean() - large
 

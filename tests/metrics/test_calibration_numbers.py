@@ -1,4 +1,6 @@
-"""ECE, MCE against loops that follow the definition row by row, against other libraries' values, and what sampling alone gives."""
+"""ECE, MCE against loops that follow the definition row by row, against other libraries' values,
+and what sampling alone gives.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import TopLabel, ece, ece_by_edges, ece_if_calibrated, mce, reliability_bins, top_label_ece_if_calibrated
+from kdgraph.metrics import (
+    TopLabel,
+    ece,
+    ece_by_edges,
+    ece_if_calibrated,
+    mce,
+    reliability_bins,
+    top_label_ece_if_calibrated,
+)
 from kdgraph.metrics.set_tests import contamination
 from tests.metrics.samples import four_classes
 
@@ -19,17 +29,28 @@ ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in 
 
 
 def naive_gaps(y, proba, bins: int) -> list[tuple[int, float]]:
-    """(rows, gap) of every populated bin, by Guo et al.'s definition in exact arithmetic of the edges."""
+    """(rows, gap) of every populated bin, by Guo et al.'s definition in exact arithmetic of the
+    edges.
+    """
     members: dict[int, list[tuple[float, bool]]] = {}
     for label, row in zip(y, proba, strict=True):
         confidence = max(row)
         for m in range(1, bins + 1):
-            if Fraction(m - 1, bins) < Fraction(confidence).limit_denominator(10**9) <= Fraction(m, bins):
+            if (
+                Fraction(m - 1, bins)
+                < Fraction(confidence).limit_denominator(10**9)
+                <= Fraction(m, bins)
+            ):
                 members.setdefault(m, []).append((confidence, list(row).index(confidence) == label))
-    return [(len(rows), abs(sum(r for _, r in rows) / len(rows) - sum(c for c, _ in rows) / len(rows))) for rows in members.values()]
+    return [
+        (len(rows), abs(sum(r for _, r in rows) / len(rows) - sum(c for c, _ in rows) / len(rows)))
+        for rows in members.values()
+    ]
 
 
-def sample(n: int, n_classes: int, seed: int = 0, concentration: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
+def sample(
+    n: int, n_classes: int, seed: int = 0, concentration: float = 0.7
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return rng.integers(n_classes, size=n), rng.dirichlet(np.full(n_classes, concentration), size=n)
 
@@ -44,8 +65,12 @@ def test_ece_and_mce_agree_with_a_loop(n_classes: int, bins: int) -> None:
     y, proba = sample(200, n_classes)
     gaps = naive_gaps(y, proba, bins)
     assert sum(n for n, _ in gaps) == 200
-    assert ece(y, proba, bins=bins) == pytest.approx(sum(n * g for n, g in gaps) / 200, abs=ROUNDING)
-    assert ece(y, proba, bins=bins, norm="l2") == pytest.approx((sum(n * g**2 for n, g in gaps) / 200) ** 0.5, abs=ROUNDING)
+    assert ece(y, proba, bins=bins) == pytest.approx(
+        sum(n * g for n, g in gaps) / 200, abs=ROUNDING
+    )
+    assert ece(y, proba, bins=bins, norm="l2") == pytest.approx(
+        (sum(n * g**2 for n, g in gaps) / 200) ** 0.5, abs=ROUNDING
+    )
     assert mce(y, proba, bins=bins) == pytest.approx(max(g for _, g in gaps), abs=ROUNDING)
 
 
@@ -70,18 +95,28 @@ def test_uniform_prediction_ties_go_to_the_first_class() -> None:
         assert ece(y, proba) == pytest.approx(0, abs=ROUNDING)
 
 
-@given(st.integers(1, 60), st.integers(1, 5), st.integers(1, 30), st.integers(0, 10_000), st.sampled_from(["uniform", "mass"]))
+@given(
+    st.integers(1, 60),
+    st.integers(1, 5),
+    st.integers(1, 30),
+    st.integers(0, 10_000),
+    st.sampled_from(["uniform", "mass"]),
+)
 @settings(max_examples=100, deadline=None)
 def test_properties(n: int, n_classes: int, bins: int, seed: int, strategy) -> None:
     y, proba = sample(n, n_classes, seed)
     proba = np.round(proba * 8) / 8  # ties and edges are common
     proba[:, 0] += 1 - proba.sum(axis=1)
     proba = np.abs(proba) / np.abs(proba).sum(axis=1, keepdims=True)
-    l1, l2, largest = (ece(y, proba, bins=bins, strategy=strategy, norm=norm) for norm in ("l1", "l2", "max"))
+    l1, l2, largest = (
+        ece(y, proba, bins=bins, strategy=strategy, norm=norm) for norm in ("l1", "l2", "max")
+    )
     assert 0 <= l1 <= l2 + ROUNDING <= largest + 2 * ROUNDING <= 1 + 3 * ROUNDING
     assert largest == mce(y, proba, bins=bins, strategy=strategy)
     order = np.random.default_rng(seed).permutation(n)
-    assert ece(y[order], proba[order], bins=bins, strategy=strategy) == pytest.approx(l1, abs=ROUNDING)
+    assert ece(y[order], proba[order], bins=bins, strategy=strategy) == pytest.approx(
+        l1, abs=ROUNDING
+    )
     # binning can only hide gaps: the error is at least the gap of all rows taken together
     overall = abs((proba.argmax(axis=1) == y).mean() - proba.max(axis=1).mean())
     assert l1 >= overall - ROUNDING
@@ -91,7 +126,9 @@ def test_ece_of_labels_drawn_from_the_probabilities_goes_to_zero() -> None:
     rng = np.random.default_rng(0)
     proba = binary(rng.uniform(0.5, 1, 20_000).tolist())
     y = (rng.random(20_000) > proba[:, 0]).astype(int)
-    assert ece(y, proba) < 0.02  # 8 populated bins of 2,500 rows: each gap has a standard error of at most .01
+    assert (
+        ece(y, proba) < 0.02
+    )  # 8 populated bins of 2,500 rows: each gap has a standard error of at most .01
 
 
 @pytest.mark.parametrize(
@@ -111,7 +148,9 @@ def test_options_out_of_range(options: dict, message: str) -> None:
 
 
 def ece_between_edges(y, proba, edges: int) -> float:
-    """What the published implementation of Dey et al. is described to do: equally spaced edges, bins that hold their right edge."""
+    """What the published implementation of Dey et al. is described to do: equally spaced edges,
+    bins that hold their right edge.
+    """
     edge = np.linspace(0, 1, edges)
     total = 0.0
     for low, high in pairwise(edge):
@@ -126,7 +165,9 @@ def ece_between_edges(y, proba, edges: int) -> float:
 @pytest.mark.parametrize("n_classes", [2, 7])
 def test_ece_by_edges_agrees_with_a_loop_between_them(edges: int, n_classes: int) -> None:
     y, proba = sample(300, n_classes)
-    assert ece_by_edges(y, proba, edges=edges) == pytest.approx(ece_between_edges(y, proba, edges), abs=ROUNDING)
+    assert ece_by_edges(y, proba, edges=edges) == pytest.approx(
+        ece_between_edges(y, proba, edges), abs=ROUNDING
+    )
     assert ece_by_edges(y, proba, edges=edges) == ece(y, proba, bins=edges - 1)
 
 
@@ -142,17 +183,28 @@ def test_one_edge_makes_no_bin() -> None:
 
 def test_debiased_takes_the_variance_of_a_share_from_its_squared_gap() -> None:
     y, proba = np.array([0, 0, 1, 1, 0]), binary([0.9, 0.9, 0.9, 0.9, 0.7])
-    # four rows say 0.9, half of them are right: 0.4² less 0.5 · 0.5 / 3; of the row alone nothing is known
-    assert ece(y, proba, norm="l2", debiased=True) == pytest.approx((0.8 * (0.16 - 0.25 / 3)) ** 0.5, abs=ROUNDING)
+    # four rows say 0.9, half of them are right: 0.4² less 0.5 · 0.5 / 3; of the row alone nothing
+    # is known
+    assert ece(y, proba, norm="l2", debiased=True) == pytest.approx(
+        (0.8 * (0.16 - 0.25 / 3)) ** 0.5, abs=ROUNDING
+    )
     assert ece(y, proba, norm="l2") == pytest.approx((0.8 * 0.16 + 0.2 * 0.09) ** 0.5, abs=ROUNDING)
-    assert ece([0, 1], binary([0.5, 0.5]), norm="l2", debiased=True) == 0  # never the root of a negative number
+    assert (
+        ece([0, 1], binary([0.5, 0.5]), norm="l2", debiased=True) == 0
+    )  # never the root of a negative number
 
 
 def test_debiased_square_is_right_on_average() -> None:
     rng, c = np.random.default_rng(0), np.repeat([0.55, 0.75, 0.95], 20)
     proba, right = binary(c.tolist()), np.repeat([0.65, 0.75, 0.85], 20)
     plain, debiased = np.transpose(
-        [[ece((rng.random(60) >= right).astype(int), proba, norm="l2", debiased=d) ** 2 for d in (False, True)] for _ in range(400)]
+        [
+            [
+                ece((rng.random(60) >= right).astype(int), proba, norm="l2", debiased=d) ** 2
+                for d in (False, True)
+            ]
+            for _ in range(400)
+        ]
     )
     truth = (0.1**2 + 0 + 0.1**2) / 3
     assert plain.mean() > 2 * truth  # 60 rows: most of it is sampling
@@ -165,7 +217,8 @@ def test_debiased_square_is_right_on_average() -> None:
     [
         ({}, 0.014178242573560384),  # get_ece(proba, y)
         ({"strategy": "mass"}, 0.023187164389922393),  # get_ece_em(proba, y)
-        # lower_bound_scaling_ce(proba, y, p=2, debias=…, num_bins=15, binning_scheme=…, mode="top-label")
+        # lower_bound_scaling_ce(proba, y, p=2, debias=…, num_bins=15, binning_scheme=…,
+        # mode="top-label")
         ({"norm": "l2"}, 0.01793096408199575),
         ({"norm": "l2", "debiased": True}, 0.0),
         ({"norm": "l2", "strategy": "mass", "debiased": True}, 0.020090093193355408),
@@ -178,11 +231,15 @@ def test_as_uncertainty_calibration_0_1_4_has_it(options: dict, value: float) ->
 
 
 def exact_if_calibrated(confidence: list[float], bins: int) -> float:
-    """The mean ECE over every way in which the rows could have been right, each with its probability."""
+    """The mean ECE over every way in which the rows could have been right, each with its
+    probability.
+    """
     total = 0.0
     for right in product([0, 1], repeat=len(confidence)):
         found = reliability_bins(np.array(confidence), np.array(right), bins=bins)
-        total += np.prod([c if r else 1 - c for c, r in zip(confidence, right, strict=True)]) * float(found.share @ found.gap)
+        total += np.prod(
+            [c if r else 1 - c for c, r in zip(confidence, right, strict=True)]
+        ) * float(found.share @ found.gap)
     return total
 
 
@@ -190,14 +247,18 @@ def exact_if_calibrated(confidence: list[float], bins: int) -> float:
 def test_ece_if_calibrated_is_its_expectation(bins: int) -> None:
     confidence = [0.5, 0.62, 0.7, 0.71, 0.9, 0.97, 1.0]
     found = ece_if_calibrated(binary(confidence), bins=bins, draws=4000)
-    assert found == pytest.approx(exact_if_calibrated(confidence, bins), abs=0.006)  # four standard errors: one draw has a deviation of .09
+    assert found == pytest.approx(
+        exact_if_calibrated(confidence, bins), abs=0.006
+    )  # four standard errors: one draw has a deviation of .09
 
 
 def test_ece_if_calibrated_is_what_calibrated_rows_have() -> None:
     rng, n = np.random.default_rng(3), 2000
     proba = binary(rng.uniform(0.5, 1, n).tolist())
     for norm in ("l1", "l2", "max"):
-        real = [ece((rng.random(n) > proba[:, 0]).astype(int), proba, norm=norm) for _ in range(100)]
+        real = [
+            ece((rng.random(n) > proba[:, 0]).astype(int), proba, norm=norm) for _ in range(100)
+        ]
         expected = ece_if_calibrated(proba, norm=norm)
         assert abs(np.mean(real) - expected) < 4 * np.std(real) * (1 / 100 + 1 / 200) ** 0.5
     debiased = ece_if_calibrated(proba, norm="l2", debiased=True)
@@ -206,7 +267,11 @@ def test_ece_if_calibrated_is_what_calibrated_rows_have() -> None:
 
 def test_ece_if_calibrated_is_a_function_of_the_predictions() -> None:
     _, proba = four_classes()
-    assert ece_if_calibrated(proba) == ece_if_calibrated(TopLabel.of(proba), seed=0) != ece_if_calibrated(proba, seed=1)
+    assert (
+        ece_if_calibrated(proba)
+        == ece_if_calibrated(TopLabel.of(proba), seed=0)
+        != ece_if_calibrated(proba, seed=1)
+    )
     assert ece_if_calibrated(np.eye(3)) == 0  # who is sure is right
 
 
@@ -214,8 +279,10 @@ def test_debiased_is_of_the_squared_gap_alone() -> None:
     for norm in ("l1", "max"):
         with pytest.raises(ParameterError) as raised:
             ece([0], [[1.0]], norm=norm, debiased=True)
-        assert str(raised.value) == (
-            f"norm must be l2 where debiased, got '{norm}'; ece_if_calibrated says how much of it sampling alone gives"
+        assert (
+            str(raised.value)
+            == f"norm must be l2 where debiased, got '{norm}'; ece_if_calibrated says how much of"
+            " it sampling alone gives"
         )
 
 

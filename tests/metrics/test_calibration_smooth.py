@@ -1,4 +1,6 @@
-"""The smooth ECE: what relplot is asked, its value where it is installed, and one line where it is not."""
+"""The smooth ECE: what relplot is asked, its value where it is installed, and one line where it is
+not.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tests.metrics.samples import four_classes
 def test_it_is_that_of_relplot() -> None:
     pytest.importorskip("relplot", reason="the extra smooth is not installed", exc_type=ImportError)
     y, proba = four_classes()
-    assert smooth_ece(y, proba) == pytest.approx(0.01599939364885358, abs=1e-12)  # relplot 1.0.3: smECE(confidence, right)
+    assert smooth_ece(y, proba) == pytest.approx(
+        0.01599939364885358, abs=1e-12
+    )  # relplot 1.0.3: smECE(confidence, right)
 
 
 def test_relplot_is_asked_for_confidence_and_right(monkeypatch) -> None:
@@ -34,7 +38,9 @@ def test_relplot_is_asked_for_confidence_and_right(monkeypatch) -> None:
     np.testing.assert_array_equal(right, [1.0, 1.0, 0.0])
 
 
-@pytest.mark.parametrize("ask", [lambda: smooth_ece([0], [[1.0]]), lambda: check_metric("smooth_ece", ["y", "proba"])])
+@pytest.mark.parametrize(
+    "ask", [lambda: smooth_ece([0], [[1.0]]), lambda: check_metric("smooth_ece", ["y", "proba"])]
+)
 def test_without_relplot_it_says_how_to_get_it_also_before_a_run(monkeypatch, ask) -> None:
     monkeypatch.setattr("kdgraph.metrics.registry.find_spec", lambda name: None)
     with pytest.raises(ConfigError) as raised:

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from sklearn.metrics import auc, roc_auc_score
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics import TopLabel, aurc, e_aurc, prr, reward, reward_by_ratio, risk_coverage, score, tabulate
+from kdgraph.metrics import (
+    TopLabel,
+    aurc,
+    e_aurc,
+    prr,
+    reward,
+    reward_by_ratio,
+    risk_coverage,
+    score,
+    tabulate,
+)
 
 few = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=6)
 many = st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=2, max_size=60)
@@ -20,17 +30,29 @@ many = st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=2, max_si
 def rows_of(drawn) -> tuple[np.ndarray, TopLabel, np.ndarray]:
     """y, top, and which rows are wrong."""
     wrong = np.array([wrong for _, wrong in drawn])
-    return wrong.astype(int), TopLabel(np.zeros(len(drawn), dtype=int), np.array([c / 30 for c, _ in drawn]), 2), wrong
+    return (
+        wrong.astype(int),
+        TopLabel(np.zeros(len(drawn), dtype=int), np.array([c / 30 for c, _ in drawn]), 2),
+        wrong,
+    )
 
 
 def orders(confidence):
-    """Every order of rows, most confident first, in which no row comes before a more confident one."""
+    """Every order of rows, most confident first, in which no row comes before a more confident
+    one.
+    """
     n = len(confidence)
-    return [o for o in permutations(range(n)) if all(confidence[a] >= confidence[b] for a, b in pairwise(o))]
+    return [
+        o
+        for o in permutations(range(n))
+        if all(confidence[a] >= confidence[b] for a, b in pairwise(o))
+    ]
 
 
 def rejection_area(wrong_by_rank) -> float:
-    """Under the share of all rows that is wrong and not yet rejected, from none rejected to all, by trapezoids."""
+    """Under the share of all rows that is wrong and not yet rejected, from none rejected to all, by
+    trapezoids.
+    """
     n = len(wrong_by_rank)
     left = [sum(wrong_by_rank[k:]) / n for k in range(n + 1)]
     return float(auc(np.arange(n + 1) / n, left))
@@ -79,7 +101,9 @@ def test_aurc_is_the_mean_risk_averaged_over_the_orders_of_ties(drawn):
 
     expected = np.mean([area(order) for order in orders(top.confidence)])
     assert aurc(y, top) == pytest.approx(expected, abs=1e-12)
-    assert e_aurc(y, top) == pytest.approx(expected - area(np.argsort(wrong, kind="stable")), abs=1e-12)
+    assert e_aurc(y, top) == pytest.approx(
+        expected - area(np.argsort(wrong, kind="stable")), abs=1e-12
+    )
 
 
 def test_the_least_aurc_nears_that_of_many_rows():
@@ -113,7 +137,10 @@ def test_the_curve_ends_at_the_error_and_has_at_most_as_many_points_as_rows():
 
 
 def rewarded(y, top, unsure, wrong) -> list[float]:
-    return [-unsure if c < 1 - unsure / wrong else -wrong * (p != t) for c, p, t in zip(top.confidence, top.predicted, y, strict=True)]
+    return [
+        -unsure if c < 1 - unsure / wrong else -wrong * (p != t)
+        for c, p, t in zip(top.confidence, top.predicted, y, strict=True)
+    ]
 
 
 @given(many, st.sampled_from([(1.0, 10.0), (1.0, 1.5), (2.0, 2.0), (3.0, 1.0), (0.5, 100.0)]))
@@ -123,7 +150,9 @@ def test_reward_row_by_row(drawn, costs):
     expected = rewarded(y, top, *costs)
     np.testing.assert_allclose(reward.by_row(y, top, **options), expected, rtol=1e-15)
     found = score("reward", {"y": y, "top": top}, options)
-    assert found.value == pytest.approx(np.mean(expected)) and found.stderr == pytest.approx(np.std(expected, ddof=1) / np.sqrt(len(y)))
+    assert found.value == pytest.approx(np.mean(expected)) and found.stderr == pytest.approx(
+        np.std(expected, ddof=1) / np.sqrt(len(y))
+    )
 
 
 @given(many)
@@ -134,11 +163,17 @@ def test_reward_by_ratio_is_the_reward_at_each(drawn):
         assert row["threshold"] == 1 - 1 / ratio
         assert row["reward"] == pytest.approx(reward(y, top, unsure_cost=1, wrong_cost=ratio))
         assert row["unsure"] == pytest.approx(1 - told.mean())
-        assert row["error"] == pytest.approx(wrong[told].mean()) if told.any() else np.isnan(row["error"])
+        assert (
+            row["error"] == pytest.approx(wrong[told].mean())
+            if told.any()
+            else np.isnan(row["error"])
+        )
 
 
 def test_no_threshold_is_better_than_that_of_the_costs_where_confidence_is_true():
-    """Chow's rule: of 200,000 calibrated rows, none of 99 other thresholds gets more, but for sampling (0.01)."""
+    """Chow's rule: of 200,000 calibrated rows, none of 99 other thresholds gets more, but for
+    sampling (0.01).
+    """
     rng = np.random.default_rng(0)
     c = rng.uniform(0.3, 1, 200_000)
     y, top = (rng.random(len(c)) > c).astype(int), TopLabel(np.zeros(len(c), dtype=int), c, 2)
@@ -151,8 +186,14 @@ def test_no_threshold_is_better_than_that_of_the_costs_where_confidence_is_true(
     [
         (lambda: reward([0], [[1.0]], unsure_cost=0), "unsure_cost must be above 0, got 0"),
         (lambda: reward([0], [[1.0]], wrong_cost=-1), "wrong_cost must be above 0, got -1"),
-        (lambda: reward_by_ratio([0], [[1.0]], ratios=[2, 0]), "ratios must be a list of numbers above 0, got [2, 0]"),
-        (lambda: reward_by_ratio([0], [[1.0]], ratios=[]), "ratios must be a list of numbers above 0, got []"),
+        (
+            lambda: reward_by_ratio([0], [[1.0]], ratios=[2, 0]),
+            "ratios must be a list of numbers above 0, got [2, 0]",
+        ),
+        (
+            lambda: reward_by_ratio([0], [[1.0]], ratios=[]),
+            "ratios must be a list of numbers above 0, got []",
+        ),
     ],
 )
 def test_costs_that_are_none(call, message):

@@ -8,25 +8,50 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.metrics import Groups, TopLabel, by_group, ece, group_ece, group_mce, mce, score, tabulate
+from kdgraph.metrics import (
+    Groups,
+    TopLabel,
+    by_group,
+    ece,
+    group_ece,
+    group_mce,
+    mce,
+    score,
+    tabulate,
+)
 
 RNG = np.random.default_rng(0)
-PROBA, Y, GROUP = RNG.dirichlet(np.ones(3), size=300), RNG.integers(3, size=300), RNG.integers(4, size=300)
+PROBA, Y, GROUP = (
+    RNG.dirichlet(np.ones(3), size=300),
+    RNG.integers(3, size=300),
+    RNG.integers(4, size=300),
+)
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize(("of_groups", "of_rows"), [(group_ece, ece), (group_mce, mce)])
 def test_they_are_the_errors_of_each_groups_rows(of_groups, of_rows, strategy):
     options = {"bins": 5, "strategy": strategy}
-    alone = np.array([of_rows(Y[rows], PROBA[rows], **options) for rows in (np.flatnonzero(g == GROUP) for g in range(4))])
+    alone = np.array(
+        [
+            of_rows(Y[rows], PROBA[rows], **options)
+            for rows in (np.flatnonzero(g == GROUP) for g in range(4))
+        ]
+    )
     rows = np.bincount(GROUP)
     assert of_groups(Y, PROBA, GROUP, **options) == pytest.approx(alone.max(), rel=1e-12)
-    assert of_groups(Y, PROBA, GROUP, **options, reduce="mean") == pytest.approx(alone.mean(), rel=1e-12)
-    assert of_groups(Y, PROBA, GROUP, **options, reduce="rows") == pytest.approx(alone @ rows / 300, rel=1e-12)
+    assert of_groups(Y, PROBA, GROUP, **options, reduce="mean") == pytest.approx(
+        alone.mean(), rel=1e-12
+    )
+    assert of_groups(Y, PROBA, GROUP, **options, reduce="rows") == pytest.approx(
+        alone @ rows / 300, rel=1e-12
+    )
 
 
 def naive(y, top, group, bins, min_count):
-    """Gap and rows of each (group, bin) with ``min_count`` rows, by loops; group → [(gap, rows)]."""
+    """Gap and rows of each (group, bin) with ``min_count`` rows, by loops; group → [(gap,
+    rows)].
+    """
     cells: dict[int, list[int]] = {}
     for i, (c, g) in enumerate(zip(top.confidence, group, strict=True)):
         b = next(b for b in range(bins) if c <= (b + 1) / bins)
@@ -40,7 +65,11 @@ def naive(y, top, group, bins, min_count):
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 20), st.booleans(), st.integers(0, 3)), min_size=1, max_size=40), st.integers(1, 6), st.integers(1, 4)
+    st.lists(
+        st.tuples(st.integers(0, 20), st.booleans(), st.integers(0, 3)), min_size=1, max_size=40
+    ),
+    st.integers(1, 6),
+    st.integers(1, 4),
 )
 def test_by_loops_over_rows(rows, bins, min_count):
     top = TopLabel(np.zeros(len(rows), dtype=int), np.array([c / 20 for c, _, _ in rows]), 2)
@@ -56,13 +85,17 @@ def test_by_loops_over_rows(rows, bins, min_count):
     by_hand = [max(gap for gap, _ in one) for one in cells.values()]
     means = [sum(gap * n for gap, n in one) / sum(n for _, n in one) for one in cells.values()]
     assert group_mce(y, top, group, **options) == pytest.approx(max(by_hand), abs=1e-12)
-    assert group_mce(y, top, group, **options, reduce="mean") == pytest.approx(np.mean(by_hand), abs=1e-12)
+    assert group_mce(y, top, group, **options, reduce="mean") == pytest.approx(
+        np.mean(by_hand), abs=1e-12
+    )
     assert group_ece(y, top, group, **options) == pytest.approx(max(means), abs=1e-12)
 
 
 def test_one_group_is_all_rows():
     one = np.zeros(300, dtype=int)
-    assert group_mce(Y, PROBA, one) == mce(Y, PROBA) and group_ece(Y, PROBA, one) == pytest.approx(ece(Y, PROBA), rel=1e-12)
+    assert group_mce(Y, PROBA, one) == mce(Y, PROBA) and group_ece(Y, PROBA, one) == pytest.approx(
+        ece(Y, PROBA), rel=1e-12
+    )
 
 
 def test_opposite_errors_do_not_make_up_for_each_other():
@@ -80,25 +113,47 @@ def test_the_table_says_which_group_and_which_bin():
     assert [row["rows"] for row in rows] == [3, 0, 4]
     north, nobody, south = rows
     assert north["error"] == pytest.approx(1 / 3) and north["confidence"] == pytest.approx(0.7)
-    assert (north["worst_from"], north["worst_to"], north["worst_rows"]) == (0, 0.5, 1) and north["mce"] == pytest.approx(0.7)
+    assert (north["worst_from"], north["worst_to"], north["worst_rows"]) == (0, 0.5, 1) and north[
+        "mce"
+    ] == pytest.approx(0.7)
     assert north["ece"] == pytest.approx((2 * 0.4 + 0.7) / 3)
     assert (south["worst_from"], south["worst_rows"]) == (0, 1)
-    assert all(np.isnan(nobody[name]) for name in ("error", "confidence", "ece", "mce", "worst_from", "worst_to", "worst_rows"))
-    (north, _, south) = tabulate("by_group", {"y": y, "top": top, "groups": groups}, {"bins": 2, "min_count": 3})
-    assert np.isnan(north["mce"]) and south["worst_rows"] == 3 and south["mce"] == pytest.approx(0.1)
+    assert all(
+        np.isnan(nobody[name])
+        for name in ("error", "confidence", "ece", "mce", "worst_from", "worst_to", "worst_rows")
+    )
+    north, _, south = tabulate(
+        "by_group", {"y": y, "top": top, "groups": groups}, {"bins": 2, "min_count": 3}
+    )
+    assert (
+        np.isnan(north["mce"]) and south["worst_rows"] == 3 and south["mce"] == pytest.approx(0.1)
+    )
 
 
 @given(st.permutations(range(12)))
 def test_neither_the_order_of_rows_nor_the_numbers_of_groups_matter(order):
     y, proba, group = Y[:12], PROBA[:12], GROUP[:12]
     other = np.array([7, 0, 3, 5])[group][order]
-    assert group_mce(y[order], proba[order], other) == pytest.approx(group_mce(y, proba, group), rel=1e-12)
-    assert group_ece(y[order], proba[order], other, reduce="mean") == pytest.approx(group_ece(y, proba, group, reduce="mean"), rel=1e-12)
+    assert group_mce(y[order], proba[order], other) == pytest.approx(
+        group_mce(y, proba, group), rel=1e-12
+    )
+    assert group_ece(y[order], proba[order], other, reduce="mean") == pytest.approx(
+        group_ece(y, proba, group, reduce="mean"), rel=1e-12
+    )
 
 
 def test_names_are_sorted_and_numbers_are_names_too():
-    assert by_group(Y, PROBA, np.array(["b", "a", "c"])[GROUP % 3])["group"].tolist() == ["a", "b", "c"]
-    assert by_group(Y, PROBA, 3 * 10**9 * GROUP)["group"].tolist() == ["0", "3000000000", "6000000000", "9000000000"]
+    assert by_group(Y, PROBA, np.array(["b", "a", "c"])[GROUP % 3])["group"].tolist() == [
+        "a",
+        "b",
+        "c",
+    ]
+    assert by_group(Y, PROBA, 3 * 10**9 * GROUP)["group"].tolist() == [
+        "0",
+        "3000000000",
+        "6000000000",
+        "9000000000",
+    ]
     assert by_group(Y, PROBA, GROUP > 1)["group"].tolist() == ["False", "True"]
     assert group_mce(Y, PROBA, GROUP > 1) == group_mce(Y, PROBA, (GROUP > 1).astype(int))
 
@@ -112,18 +167,32 @@ RULE = "groups must be one whole number or one text for each row, and at least o
         (lambda: group_mce([0], [[1.0]], [0.5]), ValueError, f"{RULE} float64 of shape (1,)"),
         (lambda: group_mce([0], [[1.0]], [None]), ValueError, f"{RULE} object of shape (1,)"),
         (lambda: group_mce([0], [[1.0]], [[0]]), ValueError, f"{RULE} int64 of shape (1, 1)"),
-        (lambda: group_mce([0], [[1.0]], [0, 1]), ValueError, "groups must have shape (1,) to fit proba, got (2,)"),
+        (
+            lambda: group_mce([0], [[1.0]], [0, 1]),
+            ValueError,
+            "groups must have shape (1,) to fit proba, got (2,)",
+        ),
         (
             lambda: group_mce([0, 0], [[1.0], [1.0]], Groups(np.array([0, -1]), ("a", "b"))),
             DataError,
-            "groups must be positions in 2 names, from 0 to 1, got -1 in row 1 (1 such); leave out rows of no group",
+            (
+                "groups must be positions in 2 names, from 0 to 1, got -1 in row 1 (1 such); leave"
+                " out rows of no group"
+            ),
         ),
         (
             lambda: group_mce([0, 0], [[1.0], [1.0]], Groups(np.array([2, 1]), ("a", "b"))),
             DataError,
-            "groups must be positions in 2 names, from 0 to 1, got 2 in row 0 (1 such); leave out rows of no group",
+            (
+                "groups must be positions in 2 names, from 0 to 1, got 2 in row 0 (1 such); leave"
+                " out rows of no group"
+            ),
         ),
-        (lambda: group_mce([0], [[1.0]], [0], reduce="min"), ParameterError, "reduce must be one of max, mean, rows, got 'min'"),
+        (
+            lambda: group_mce([0], [[1.0]], [0], reduce="min"),
+            ParameterError,
+            "reduce must be one of max, mean, rows, got 'min'",
+        ),
     ],
 )
 def test_groups_that_cannot_be_used(call, error, message):

@@ -24,8 +24,12 @@ def test_a_unit_does_not_matter(parent, unit, seed) -> None:
     p = np.array(parent)
     m = np.random.default_rng(seed).random(len(p))
     scaled = relative_improvement(unit * p, unit * m).values
-    np.testing.assert_allclose(scaled, relative_improvement(p, m).values, atol=1e-12 * float((m / p).max()))
-    np.testing.assert_allclose(absolute_improvement(unit * p, unit * m), unit * absolute_improvement(p, m), atol=1e-12)
+    np.testing.assert_allclose(
+        scaled, relative_improvement(p, m).values, atol=1e-12 * float((m / p).max())
+    )
+    np.testing.assert_allclose(
+        absolute_improvement(unit * p, unit * m), unit * absolute_improvement(p, m), atol=1e-12
+    )
 
 
 @given(ERRORS, st.integers(0, 100))
@@ -48,7 +52,9 @@ def test_too_small_a_parent_s_value_is_left_out_and_counted() -> None:
     found = relative_improvement(parent, method)
     assert np.isnan(found.values).tolist() == [True, True, False, False, True, True, True]
     assert found.left_out == 2  # what is missing is not left out
-    assert relative_improvement(parent, method, threshold=0).left_out == 1  # nothing is divided by 0
+    assert (
+        relative_improvement(parent, method, threshold=0).left_out == 1
+    )  # nothing is divided by 0
     assert relative_improvement(parent, method, threshold=1).left_out == 4
 
 

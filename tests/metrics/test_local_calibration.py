@@ -1,4 +1,6 @@
-"""Local calibration error against a double loop and a peer's kernel, its two limits, and the rows that it rests on."""
+"""Local calibration error against a double loop and a peer's kernel, its two limits, and the rows
+that it rests on.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,18 @@ from kdgraph.smoothing import kernel_means as by_features
 
 ROUNDING = 1e-12  # sums of at most 1,000 terms of order 1 in float64, added in another order
 FLOAT32 = 1e-5
-"""What float32 may do to a mean of values in [-1, 1], or to n_eff of itself, at bandwidths from 0.05 of the features' spread on: distances
-are off by some 2^-24 of it, and weights by that over the bandwidth. At smaller ones float64 takes over in time."""
+"""What float32 may do to a mean of values in [-1, 1], or to n_eff of itself, at bandwidths from
+0.05 of the features' spread on: distances are off by some 2^-24 of it, and weights by that over the
+bandwidth. At smaller ones float64 takes over in time.
+"""
 
 
-def naive(confidence, correct, X, *, bandwidth, bins, unit, kernel="laplacian", leave_one_out=False) -> tuple[list[float], list[float]]:
-    """Eq. 4 without the absolute value, and (Σw)² / Σw², row by row and pair by pair; bins are (j/b, (j+1)/b]."""
+def naive(
+    confidence, correct, X, *, bandwidth, bins, unit, kernel="laplacian", leave_one_out=False
+) -> tuple[list[float], list[float]]:
+    """Eq. 4 without the absolute value, and (Σw)² / Σw², row by row and pair by pair; bins are
+    (j/b, (j+1)/b].
+    """
     gaussian, gamma = kernel == "gaussian", bandwidth * unit
     bin_of = [max(math.ceil(round(c * bins, 9)), 1) for c in confidence]
     slce, n_eff = [], []
@@ -48,7 +56,10 @@ def naive(confidence, correct, X, *, bandwidth, bins, unit, kernel="laplacian", 
         above = below = squares = 0.0
         for j, other in enumerate(X):
             if bin_of[j] == bin_of[i] and not (leave_one_out and i == j):
-                apart = sum((a - b) ** 2 / (2 * gamma) if gaussian else abs(a - b) for a, b in zip(x, other, strict=True))
+                apart = sum(
+                    (a - b) ** 2 / (2 * gamma) if gaussian else abs(a - b)
+                    for a, b in zip(x, other, strict=True)
+                )
                 weight = math.exp(-apart / (len(x) * gamma))
                 above += weight * (confidence[j] - correct[j])
                 below += weight
@@ -62,7 +73,11 @@ def sample(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.nd
     """Confidence from 0.5, correct, X of unequal spread."""
     rng = np.random.default_rng(seed)
     confidence = rng.uniform(0.5, 1, n)
-    return confidence, rng.random(n) < confidence, rng.normal(size=(n, d)) * rng.uniform(0.5, 3, d) + 7
+    return (
+        confidence,
+        rng.random(n) < confidence,
+        rng.normal(size=(n, d)) * rng.uniform(0.5, 3, d) + 7,
+    )
 
 
 def as_metric(confidence, correct) -> tuple[np.ndarray, TopLabel]:
@@ -74,37 +89,54 @@ def as_metric(confidence, correct) -> tuple[np.ndarray, TopLabel]:
 @pytest.mark.parametrize("leave_one_out", [False, True])
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
 @pytest.mark.parametrize(
-    ("d", "bins", "bandwidth", "scale"), [(1, 1, 0.2, "rms"), (2, 15, 0.2, "rms"), (3, 5, 0.4, "none"), (20, 10, 1.0, "rms")]
+    ("d", "bins", "bandwidth", "scale"),
+    [(1, 1, 0.2, "rms"), (2, 15, 0.2, "rms"), (3, 5, 0.4, "none"), (20, 10, 1.0, "rms")],
 )
-def test_it_agrees_with_a_double_loop(d: int, bins: int, bandwidth: float, scale: str, kernel: str, leave_one_out: bool) -> None:
+def test_it_agrees_with_a_double_loop(
+    d: int, bins: int, bandwidth: float, scale: str, kernel: str, leave_one_out: bool
+) -> None:
     confidence, correct, X = sample(120, d)
     options = {"bins": bins, "kernel": kernel, "leave_one_out": leave_one_out}
     found = local_errors(confidence, correct, X, bandwidths=[bandwidth], scale=scale, **options)
     unit = math.sqrt(((X - X.mean(axis=0)) ** 2).mean()) if scale == "rms" else 1.0
-    slce, n_eff = naive(confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=bandwidth, unit=unit, **options)
+    slce, n_eff = naive(
+        confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=bandwidth, unit=unit, **options
+    )
     np.testing.assert_allclose(found.slce[0], slce, atol=FLOAT32)
     np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=FLOAT32)
 
 
 def test_in_float64_it_agrees_with_a_double_loop_to_rounding() -> None:
-    """At a bandwidth that float32 is not asked for: rows of pairs, near enough to count for each other."""
+    """At a bandwidth that float32 is not asked for: rows of pairs, near enough to count for each
+    other.
+    """
     confidence, correct, X = sample(60, 2)
     X = np.vstack([X, X + 1e-6])
     confidence, correct = np.tile(confidence, 2), np.append(correct, ~correct)
     found = local_errors(confidence, correct, X, bandwidths=[1e-6], scale="none")
-    slce, n_eff = naive(confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=1e-6, bins=15, unit=1.0)
-    np.testing.assert_allclose(found.slce[0], slce, atol=1e-8)  # features of 10 have 1e-15, of γ 1e-9
+    slce, n_eff = naive(
+        confidence.tolist(), correct.tolist(), X.tolist(), bandwidth=1e-6, bins=15, unit=1.0
+    )
+    np.testing.assert_allclose(
+        found.slce[0], slce, atol=1e-8
+    )  # features of 10 have 1e-15, of γ 1e-9
     np.testing.assert_allclose(found.n_eff[0], n_eff, rtol=1e-8)
     assert found.n_eff[0].min() > 1.4
 
 
 @settings(max_examples=50, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 10), st.booleans(), st.integers(-2, 2), st.integers(-2, 2)), min_size=1, max_size=12),
+    st.lists(
+        st.tuples(st.integers(0, 10), st.booleans(), st.integers(-2, 2), st.integers(-2, 2)),
+        min_size=1,
+        max_size=12,
+    ),
     st.sampled_from([0.05, 0.3, 2.0]),
     st.booleans(),
 )
-def test_it_agrees_with_a_double_loop_where_rows_and_confidences_tie(rows, bandwidth: float, leave_one_out: bool) -> None:
+def test_it_agrees_with_a_double_loop_where_rows_and_confidences_tie(
+    rows, bandwidth: float, leave_one_out: bool
+) -> None:
     """Confidences on the edges of ten bins, rows that coincide, bins of one row."""
     confidence, correct = [c / 10 for c, *_ in rows], [right for _, right, *_ in rows]
     X = np.array([place for *_, a, b in rows for place in [[a, b]]], dtype=float)
@@ -121,8 +153,12 @@ def test_the_kernel_is_scikit_learn_s() -> None:
     confidence, correct, X = sample(300, 4)
     found = local_errors(confidence, correct, X, bandwidths=[0.3], bins=1)
     weight = laplacian_kernel(X, gamma=1 / (4 * 0.3 * rms_of(X)))
-    np.testing.assert_allclose(found.slce[0], weight @ (confidence - correct) / weight.sum(axis=1), atol=FLOAT32)
-    np.testing.assert_allclose(found.n_eff[0], weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1), rtol=FLOAT32)
+    np.testing.assert_allclose(
+        found.slce[0], weight @ (confidence - correct) / weight.sum(axis=1), atol=FLOAT32
+    )
+    np.testing.assert_allclose(
+        found.n_eff[0], weight.sum(axis=1) ** 2 / (weight**2).sum(axis=1), rtol=FLOAT32
+    )
 
 
 @pytest.mark.parametrize("bins", [1, 5, 15])
@@ -130,8 +166,12 @@ def test_with_a_large_bandwidth_mlce_is_mce_and_mean_lce_is_ece(bins: int) -> No
     """Lemma 1; weights differ from 1 by less than 1e-11 at this bandwidth."""
     confidence, correct, X = sample(500, 3)
     y, top = as_metric(confidence, correct)
-    assert mlce(y, top, X, bandwidth=1e12, bins=bins) == pytest.approx(mce(y, top, bins=bins), abs=1e-10)
-    assert lce(y, top, X, bandwidth=1e12, bins=bins) == pytest.approx(ece(y, top, bins=bins), abs=1e-10)
+    assert mlce(y, top, X, bandwidth=1e12, bins=bins) == pytest.approx(
+        mce(y, top, bins=bins), abs=1e-10
+    )
+    assert lce(y, top, X, bandwidth=1e12, bins=bins) == pytest.approx(
+        ece(y, top, bins=bins), abs=1e-10
+    )
     found = local_errors(confidence, correct, X, bandwidths=[1e12], bins=bins)
     np.testing.assert_allclose(found.n_eff[0], found.count, rtol=1e-10)
 
@@ -158,9 +198,11 @@ def test_left_out_of_its_own_a_row_is_its_nearest_neighbour_in_its_bin() -> None
 
 
 def test_what_the_bin_averages_away_is_seen() -> None:
-    """Too sure by 0.2 on one side and as much not sure enough on the other: the paper's reason for a local error.
+    """Too sure by 0.2 on one side and as much not sure enough on the other: the paper's reason for
+    a local error.
 
-    Around a row inside of a side about 300 rows count; √(0.8 · 0.2 / 300) = 0.023, and 5 such are allowed.
+    Around a row inside of a side about 300 rows count; √(0.8 · 0.2 / 300) = 0.023, and 5 such are
+    allowed.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (4000, 2))
@@ -179,7 +221,9 @@ def test_units_and_origin_of_the_features_do_not_matter() -> None:
     confidence, correct, X = sample(200, 3)
     expected = local_errors(confidence, correct, X)
     for other in (1000 * X, X - 50):
-        np.testing.assert_allclose(local_errors(confidence, correct, other).slce, expected.slce, atol=FLOAT32)
+        np.testing.assert_allclose(
+            local_errors(confidence, correct, other).slce, expected.slce, atol=FLOAT32
+        )
     plain = local_errors(confidence, correct, X, bandwidths=[0.2 * rms_of(X)], scale="none")
     np.testing.assert_array_equal(plain.slce, expected.slce)
     assert rms_of(np.full((3, 2), 5.0)) == 1
@@ -196,7 +240,11 @@ def test_the_order_of_rows_does_not_matter() -> None:
 def test_few_rows_in_a_bin_can_be_left_out() -> None:
     """One row alone in its bin, sure of 0.1 and right, is 0.9 at any bandwidth."""
     confidence, correct, X = sample(200, 2)
-    confidence, correct, X = np.append(confidence, 0.1), np.append(correct, True), np.vstack([X, X[:1]])
+    confidence, correct, X = (
+        np.append(confidence, 0.1),
+        np.append(correct, True),
+        np.vstack([X, X[:1]]),
+    )
     y, top = as_metric(confidence, correct)
     assert mlce(y, top, X, bandwidth=1e9) == pytest.approx(0.9)
     without = mlce(y[:200], top[:200], X[:200], bandwidth=1e9)
@@ -280,36 +328,55 @@ def test_images_are_vectors_of_their_pixels() -> None:
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
 def test_at_any_point_it_is_what_a_row_there_would_have_without_counting(kernel: str) -> None:
-    """Eq. 4 at points: as the naive loop around a row that is left out, in the bin of what is said there, at the rows' scale."""
+    """Eq. 4 at points: as the naive loop around a row that is left out, in the bin of what is said
+    there, at the rows' scale.
+    """
     confidence, correct, X = sample(150, 2)
     points, said = X[:40] + 0.3, np.linspace(0, 1, 40)
-    found = local_errors_at(points, said, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel)
-    assert np.isnan(found.slce[:, :16]).all()  # no row says less than 0.5, so bins up to 0.4 are empty
+    found = local_errors_at(
+        points, said, confidence, correct, X, bandwidths=[0.3, 1e12], bins=5, kernel=kernel
+    )
+    assert np.isnan(
+        found.slce[:, :16]
+    ).all()  # no row says less than 0.5, so bins up to 0.4 are empty
     assert (found.count[:16] == 0).all()
     for i in range(16, 40):
-        rows = np.append(confidence, said[i]).tolist(), np.append(correct, True).tolist(), np.vstack([X, points[i]]).tolist()
+        rows = (
+            np.append(confidence, said[i]).tolist(),
+            np.append(correct, True).tolist(),
+            np.vstack([X, points[i]]).tolist(),
+        )
         options = {"bins": 5, "unit": rms_of(X), "kernel": kernel, "leave_one_out": True}
         slce_at, n_eff = (values[-1] for values in naive(*rows, bandwidth=0.3, **options))
         assert found.slce[0, i] == pytest.approx(slce_at, abs=FLOAT32)
         assert found.n_eff[0, i] == pytest.approx(n_eff, rel=FLOAT32)
     for b in range(2, 5):  # Lemma 1, away from rows
         own, here = np.ceil(confidence * 5) == b + 1, np.ceil(said * 5) == b + 1
-        np.testing.assert_allclose(found.slce[1, here], (confidence - correct)[own].mean(), atol=1e-12)
+        np.testing.assert_allclose(
+            found.slce[1, here], (confidence - correct)[own].mean(), atol=1e-12
+        )
         np.testing.assert_array_equal(found.count[here], own.sum())
 
 
 def test_at_the_rows_themselves_it_is_their_own_error() -> None:
     confidence, correct, X = sample(200, 3)
-    one, other = local_errors(confidence, correct, X), local_errors_at(X, confidence, confidence, correct, X)
+    one, other = (
+        local_errors(confidence, correct, X),
+        local_errors_at(X, confidence, confidence, correct, X),
+    )
     for attribute in ("slce", "n_eff", "count"):
         np.testing.assert_array_equal(getattr(one, attribute), getattr(other, attribute))
 
 
 @pytest.mark.parametrize("leave_one_out", [False, True])
 def test_where_all_rows_are_alike_everyone_is_the_bin(leave_one_out: bool) -> None:
-    """Identical features and one confidence: at any bandwidth the bin's own error, of its other rows where a row is left out."""
+    """Identical features and one confidence: at any bandwidth the bin's own error, of its other
+    rows where a row is left out.
+    """
     confidence, correct, X = np.full(20, 0.8), np.arange(20) % 4 > 0, np.full((20, 3), 2.5)
-    found = local_errors(confidence, correct, X, bandwidths=[1e-9, 0.2, 1e9], leave_one_out=leave_one_out)
+    found = local_errors(
+        confidence, correct, X, bandwidths=[1e-9, 0.2, 1e9], leave_one_out=leave_one_out
+    )
     right = (correct.sum() - correct) / 19 if leave_one_out else np.full(20, correct.mean())
     np.testing.assert_allclose(found.slce, [0.8 - right] * 3, atol=ROUNDING)
     np.testing.assert_allclose(found.n_eff, 19 if leave_one_out else 20, rtol=ROUNDING)
@@ -320,7 +387,9 @@ def test_a_bin_of_one_row_has_its_own_error_and_none_without_itself() -> None:
     assert found.slce[0].tolist() == pytest.approx([0.95, 0.05, 0.05])
     assert found.count.tolist() == [1, 2, 2]
     assert found.n_eff[0].tolist() == [1, 2, 2]
-    without = local_errors([0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]], leave_one_out=True)
+    without = local_errors(
+        [0.95, 0.55, 0.55], [False, True, False], [[0.0], [1.0], [1.0]], leave_one_out=True
+    )
     assert np.isnan(without.slce[0, 0])
     assert without.slce[0, 1:].tolist() == pytest.approx([0.55, -0.45])
     y, top = as_metric([0.95, 0.55, 0.55], [False, True, False])
@@ -333,10 +402,16 @@ def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
     expected = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4])
     tasks, around = [], by_features.Search.around
     monkeypatch.setattr(by_features, "PAIRS", 3000)
-    monkeypatch.setattr(by_features.Search, "around", lambda search, *task: tasks.append(search) or around(search, *task))
+    monkeypatch.setattr(
+        by_features.Search,
+        "around",
+        lambda search, *task: tasks.append(search) or around(search, *task),
+    )
     found = local_errors(confidence, correct, X, bandwidths=[1e-6, 0.4], n_jobs=n_jobs)
     searches = set(tasks)
-    assert len(searches) == 2 and all(tasks.count(search) > 1 for search in searches)  # in float32 and in float64
+    assert len(searches) == 2 and all(
+        tasks.count(search) > 1 for search in searches
+    )  # in float32 and in float64
     np.testing.assert_array_equal(found.slce, expected.slce)
     np.testing.assert_array_equal(found.n_eff, expected.n_eff)
 
@@ -344,9 +419,17 @@ def test_threads_change_no_bit(n_jobs: int, monkeypatch) -> None:
 def test_there_is_a_row_of_the_signed_error_for_every_row() -> None:
     confidence, correct, X = sample(60, 3)
     y, top = as_metric(confidence, correct)
-    found = local_errors(confidence, correct, X, bandwidths=[0.3], kernel="gaussian", leave_one_out=True)
-    rows = tabulate("slce", {"y": y, "top": top, "X": X}, {"bandwidth": 0.3, "kernel": "gaussian", "leave_one_out": True})
-    assert [row["slce"] for row in rows] == [None if math.isnan(each) else each for each in found.slce[0]]
+    found = local_errors(
+        confidence, correct, X, bandwidths=[0.3], kernel="gaussian", leave_one_out=True
+    )
+    rows = tabulate(
+        "slce",
+        {"y": y, "top": top, "X": X},
+        {"bandwidth": 0.3, "kernel": "gaussian", "leave_one_out": True},
+    )
+    assert [row["slce"] for row in rows] == [
+        None if math.isnan(each) else each for each in found.slce[0]
+    ]
     assert list(rows[0]) == ["confidence", "correct", "slce", "n_eff", "bin_count", "bandwidth"]
     assert slce(y, top, X)["slce"].min() < 0 < slce(y, top, X)["slce"].max()
 
@@ -358,8 +441,16 @@ BAD = sample(3, 2)
     ("change", "error", "message"),
     [
         ({"bandwidths": [0.2, 0.0]}, ParameterError, r"bandwidth must be in \(0, inf\), got 0.0"),
-        ({"bandwidths": [math.nan]}, ParameterError, r"bandwidth must be a number in \(0, inf\), got nan"),
-        ({"bandwidths": []}, ParameterError, "bandwidths must hold at least one number above 0, got none"),
+        (
+            {"bandwidths": [math.nan]},
+            ParameterError,
+            r"bandwidth must be a number in \(0, inf\), got nan",
+        ),
+        (
+            {"bandwidths": []},
+            ParameterError,
+            "bandwidths must hold at least one number above 0, got none",
+        ),
         ({"bins": 0}, ParameterError, "bins must be an integer from 1, got 0"),
         ({"scale": "std"}, ParameterError, "scale must be one of rms, none, got 'std'"),
         ({"kernel": "box"}, ParameterError, "kernel must be one of laplacian, gaussian, got 'box'"),
@@ -370,7 +461,11 @@ BAD = sample(3, 2)
             r"X must be finite for distances, got nan in row 1 \(2 such\); fill what is missing, "
             r"or do not measure local calibration \(metrics=default\)",
         ),
-        ({"confidence": [0.5, 1.5, 0.5]}, ValueError, r"confidence must lie in \[0, 1\], got 1.5 in row 1 \(1 such\)"),
+        (
+            {"confidence": [0.5, 1.5, 0.5]},
+            ValueError,
+            r"confidence must lie in \[0, 1\], got 1.5 in row 1 \(1 such\)",
+        ),
     ],
 )
 def test_what_cannot_be_measured(change, error, message: str) -> None:
@@ -383,13 +478,24 @@ def test_what_cannot_be_measured(change, error, message: str) -> None:
     ("points", "said", "error", "message"),
     [
         (np.ones((2, 3)), [0.5, 0.5], ValueError, "points must have the 2 features of X, got 3"),
-        (np.ones((2, 2)), [0.5], ValueError, r"confidence_at must have a number for each of 2 points, got shape \(1,\)"),
-        (np.ones((2, 2)), [0.5, math.nan], ValueError, r"confidence_at must lie in \[0, 1\], got nan at point 1 \(1 such\)"),
+        (
+            np.ones((2, 2)),
+            [0.5],
+            ValueError,
+            r"confidence_at must have a number for each of 2 points, got shape \(1,\)",
+        ),
+        (
+            np.ones((2, 2)),
+            [0.5, math.nan],
+            ValueError,
+            r"confidence_at must lie in \[0, 1\], got nan at point 1 \(1 such\)",
+        ),
         (
             np.full((2, 2), np.inf),
             [0.5, 0.5],
             DataError,
-            r"points must be finite for distances, got inf in row 0 \(4 such\); fill what is missing, "
+            r"points must be finite for distances, got inf in row 0 \(4 such\); fill what is"
+            r" missing, "
             r"or do not measure local calibration \(metrics=default\)",
         ),
     ],

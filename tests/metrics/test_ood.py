@@ -1,4 +1,6 @@
-"""AUROC, areas under precision and recall, false positive rates: scikit-learn's, with ties and infinities, and whose side is positive."""
+"""AUROC, areas under precision and recall, false positive rates: scikit-learn's, with ties and
+infinities, and whose side is positive.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from kdgraph.metrics import METRICS, aupr_in, aupr_out, auroc, fpr90, fpr95, sco
 
 ROUNDING = 1e-12
 """Sums of at most 60 shares."""
-SCORES = st.lists(st.integers(-4, 4) | st.floats(-5, 5, width=16), min_size=1, max_size=30).map(np.array)
+SCORES = st.lists(st.integers(-4, 4) | st.floats(-5, 5, width=16), min_size=1, max_size=30).map(
+    np.array
+)
 """Integers so that many are equal."""
 
 
@@ -23,7 +27,9 @@ def labelled(ood: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def sklearns_fpr(tpr: float, y: np.ndarray, scores: np.ndarray) -> float:
-    """The rule of OpenOOD and pytorch-ood on scikit-learn's curve, all of whose thresholds are kept."""
+    """The rule of OpenOOD and pytorch-ood on scikit-learn's curve, all of whose thresholds are
+    kept.
+    """
     false, true, _ = roc_curve(y, scores, drop_intermediate=False)
     return float(false[np.argmax(true >= tpr)])
 
@@ -34,9 +40,13 @@ def test_they_are_scikit_learns(ood, inside):
     y, scores = labelled(ood, inside)
     assert auroc(ood, inside) == pytest.approx(roc_auc_score(y, scores), abs=ROUNDING)
     assert aupr_out(ood, inside) == pytest.approx(average_precision_score(y, scores), abs=ROUNDING)
-    assert aupr_in(ood, inside) == pytest.approx(average_precision_score(1 - y, -scores), abs=ROUNDING)
+    assert aupr_in(ood, inside) == pytest.approx(
+        average_precision_score(1 - y, -scores), abs=ROUNDING
+    )
     for metric, tpr in ((fpr95, 0.95), (fpr90, 0.90)):
-        assert metric(ood, inside, positive="ood") == pytest.approx(sklearns_fpr(tpr, y, scores), abs=ROUNDING)
+        assert metric(ood, inside, positive="ood") == pytest.approx(
+            sklearns_fpr(tpr, y, scores), abs=ROUNDING
+        )
         assert metric(ood, inside) == pytest.approx(sklearns_fpr(tpr, 1 - y, -scores), abs=ROUNDING)
 
 
@@ -46,14 +56,23 @@ def test_by_hand():
     assert auroc(ood, inside) == pytest.approx(5 / 6)
     assert aupr_out(ood, inside) == pytest.approx((1 / 1 + 2 / 2 + 3 / 4) / 3)
     assert aupr_in(ood, inside) == pytest.approx((1 / 1 + 2 / 3) / 2)
-    assert fpr95(ood, inside) == pytest.approx(1 / 3)  # up to 3.0 all test rows pass, and 2.0 with them
-    assert fpr95(ood, inside, positive="ood") == pytest.approx(1 / 2)  # from 2.0 on all others are refused, and 3.0 with them
+    assert fpr95(ood, inside) == pytest.approx(
+        1 / 3
+    )  # up to 3.0 all test rows pass, and 2.0 with them
+    assert fpr95(ood, inside, positive="ood") == pytest.approx(
+        1 / 2
+    )  # from 2.0 on all others are refused, and 3.0 with them
 
 
 def test_the_sign():
     """Higher is farther out: the other way round everything is wrong."""
     far, near = np.array([10.0, 11.0]), np.array([1.0, 2.0, 3.0])
-    assert (auroc(far, near), aupr_out(far, near), aupr_in(far, near), fpr95(far, near)) == (1, 1, 1, 0)
+    assert (auroc(far, near), aupr_out(far, near), aupr_in(far, near), fpr95(far, near)) == (
+        1,
+        1,
+        1,
+        0,
+    )
     assert (auroc(near, far), fpr95(near, far), fpr95(near, far, positive="ood")) == (0, 1, 1)
 
 
@@ -63,9 +82,14 @@ def test_only_ranks_matter_and_swapping_the_sides_mirrors(ood, inside, scale, sh
     assert aupr_in(ood, inside) == pytest.approx(aupr_out(-inside, -ood), abs=ROUNDING)
     assert fpr95(ood, inside, positive="ood") == fpr95(-inside, -ood)
     ranks = {value: rank for rank, value in enumerate(sorted({*ood.tolist(), *inside.tolist()}))}
-    of_ranks = [np.array([scale * ranks[value] + shift for value in side.tolist()]) for side in (ood, inside)]
+    of_ranks = [
+        np.array([scale * ranks[value] + shift for value in side.tolist()])
+        for side in (ood, inside)
+    ]
     for metric in (auroc, aupr_in, aupr_out, fpr95, fpr90):
-        assert metric(*of_ranks) == pytest.approx(metric(ood, inside), abs=ROUNDING), metric.__name__
+        assert metric(*of_ranks) == pytest.approx(metric(ood, inside), abs=ROUNDING), (
+            metric.__name__
+        )
 
 
 @pytest.mark.parametrize("n", [20, 60, 100, 140, 1000])
@@ -99,16 +123,31 @@ def test_chance_has_the_value_of_chance():
 
 
 def test_what_the_record_gets():
-    found = score("fpr95", {"ood_score": [1.0, 2.0, 3.0], "id_score": [0.0, 1.5]}, {"positive": "ood"})
+    found = score(
+        "fpr95", {"ood_score": [1.0, 2.0, 3.0], "id_score": [0.0, 1.5]}, {"positive": "ood"}
+    )
     assert (found.value, found.stderr, found.n) == (0.5, None, 3)
-    directions = {name: METRICS[name].better for name in ("auroc", "aupr_in", "aupr_out", "fpr95", "fpr90")}
-    assert directions == {"auroc": "higher", "aupr_in": "higher", "aupr_out": "higher", "fpr95": "lower", "fpr90": "lower"}
+    directions = {
+        name: METRICS[name].better for name in ("auroc", "aupr_in", "aupr_out", "fpr95", "fpr90")
+    }
+    assert directions == {
+        "auroc": "higher",
+        "aupr_in": "higher",
+        "aupr_out": "higher",
+        "fpr95": "lower",
+        "fpr90": "lower",
+    }
 
 
 def test_what_cannot_be_measured():
     with pytest.raises(ValueError, match=r"ood_score must not be NaN, got nan in row 1 \(1 such\)"):
         auroc([0.0, np.nan], [1.0])
-    with pytest.raises(ValueError, match=r"id_score must be one number a row, and at least one, got shape \(0,\)"):
+    with pytest.raises(
+        ValueError, match=r"id_score must be one number a row, and at least one, got shape \(0,\)"
+    ):
         auroc([0.0], [])
-    with pytest.raises(ConfigError, match="auroc needs out-of-distribution scores of the test rows, which test does not have"):
+    with pytest.raises(
+        ConfigError,
+        match="auroc needs out-of-distribution scores of the test rows, which test does not have",
+    ):
         score("auroc", {"ood_score": [1.0]}, source="test")

@@ -43,7 +43,9 @@ def test_oce_compares_largest_with_largest_whichever_class_it_is() -> None:
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10_000))
 @settings(max_examples=50, deadline=None)
-def test_oce_is_zero_only_if_every_row_is_as_sure_as_the_prior(n: int, n_classes: int, seed: int) -> None:
+def test_oce_is_zero_only_if_every_row_is_as_sure_as_the_prior(
+    n: int, n_classes: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     prior = rng.dirichlet(np.ones(n_classes))
     proba = np.stack([rng.permutation(prior) for _ in range(n)])
@@ -51,5 +53,7 @@ def test_oce_is_zero_only_if_every_row_is_as_sure_as_the_prior(n: int, n_classes
     surer = proba.copy()
     surer[0] = np.eye(n_classes)[0]
     assert oce(surer, prior) == pytest.approx((1 - prior.max()) / n, abs=ROUNDING)
-    assert oce_of_mean(surer, prior) == pytest.approx(abs(sum(row.max() for row in surer) / n - prior.max()), abs=ROUNDING)
+    assert oce_of_mean(surer, prior) == pytest.approx(
+        abs(sum(row.max() for row in surer) / n - prior.max()), abs=ROUNDING
+    )
     assert oce_of_mean(surer, prior) <= oce(surer, prior) + ROUNDING

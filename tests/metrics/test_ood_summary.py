@@ -1,4 +1,6 @@
-"""All metrics of detection at once: the values of each alone, and intervals as a loop over resamples gives them."""
+"""All metrics of detection at once: the values of each alone, and intervals as a loop over
+resamples gives them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from kdgraph.metrics.ood import of_counts
 
 ROUNDING = 1e-12
 """Sums of at most 60 shares."""
-SCORES = st.lists(st.integers(-4, 4) | st.sampled_from([-np.inf, np.inf, 0.5]), min_size=1, max_size=30).map(np.array)
+SCORES = st.lists(
+    st.integers(-4, 4) | st.sampled_from([-np.inf, np.inf, 0.5]), min_size=1, max_size=30
+).map(np.array)
 ALONE = {
     "auroc": auroc,
     "aupr_out": aupr_out,
@@ -63,13 +67,20 @@ def test_values_base_rate_and_rows():
 
 
 def test_intervals_are_quantiles_over_resamples_of_both_sides(monkeypatch):
-    """The same draws, one resample after the other, through the metric functions; and in blocks of any size."""
+    """The same draws, one resample after the other, through the metric functions; and in blocks of
+    any size.
+    """
     out, inside = np.round(rng(1).normal(1, 1, 25), 1), np.round(rng(2).normal(0, 1, 40), 1)
     found = ood_metrics(inside, out, n_bootstrap=80, level=0.8, rng=rng())
-    of_out, of_inside = (np.vstack([g.integers(len(s), size=(80, len(s)))]) for g, s in zip(rng().spawn(2), (out, inside), strict=True))
+    of_out, of_inside = (
+        np.vstack([g.integers(len(s), size=(80, len(s)))])
+        for g, s in zip(rng().spawn(2), (out, inside), strict=True)
+    )
     for name, metric in ALONE.items():
         values = [metric(out[a], inside[b]) for a, b in zip(of_out, of_inside, strict=True)]
-        assert (found[name].low, found[name].high) == pytest.approx(tuple(np.quantile(values, [0.1, 0.9])), abs=ROUNDING), name
+        assert (found[name].low, found[name].high) == pytest.approx(
+            tuple(np.quantile(values, [0.1, 0.9])), abs=ROUNDING
+        ), name
     monkeypatch.setattr(ood_summary, "COUNTS_AT_A_TIME", 300)
     assert ood_metrics(inside, out, n_bootstrap=80, level=0.8, rng=rng()) == found
 
@@ -77,7 +88,12 @@ def test_intervals_are_quantiles_over_resamples_of_both_sides(monkeypatch):
 def test_swapping_the_sides_swaps_what_is_positive():
     out, inside = rng(1).normal(1, 1, 30), rng(2).normal(0, 1, 50)
     here, there = ood_metrics(inside, out, rng=rng()), ood_metrics(-out, -inside, rng=rng())
-    for name, other in (("auroc", "auroc"), ("aupr_in", "aupr_out"), ("fpr95_id", "fpr95_ood"), ("fpr90_ood", "fpr90_id")):
+    for name, other in (
+        ("auroc", "auroc"),
+        ("aupr_in", "aupr_out"),
+        ("fpr95_id", "fpr95_ood"),
+        ("fpr90_ood", "fpr90_id"),
+    ):
         assert here[name].value == pytest.approx(there[other].value, abs=ROUNDING)
     mirrored = ood_metrics(out, inside, rng=rng())
     assert mirrored["auroc"].value == pytest.approx(1 - here["auroc"].value, abs=ROUNDING)
@@ -85,14 +101,20 @@ def test_swapping_the_sides_swaps_what_is_positive():
 
 
 def test_delongs_error_is_that_of_the_bootstrap():
-    """Of 150 and 100 rows with ties; both estimate one thing, the bootstrap with 4 % of chance of its own (1 / √(2 · 400))."""
+    """Of 150 and 100 rows with ties; both estimate one thing, the bootstrap with 4 % of chance of
+    its own (1 / √(2 · 400)).
+    """
     out, inside = np.round(rng(1).normal(1, 1, 100), 1), np.round(rng(2).normal(0, 1, 150), 1)
-    resampled = [auroc(rng(i).choice(out, 100), rng(1000 + i).choice(inside, 150)) for i in range(400)]
+    resampled = [
+        auroc(rng(i).choice(out, 100), rng(1000 + i).choice(inside, 150)) for i in range(400)
+    ]
     assert delong_stderr(out, inside) == pytest.approx(np.std(resampled), rel=0.12)
 
 
 def test_delongs_error_is_the_spread_over_samples():
-    """1,000 samples of 30 and 50 rows from two normal distributions: the root mean variance is the spread, to 5 %, two of its errors."""
+    """1,000 samples of 30 and 50 rows from two normal distributions: the root mean variance is the
+    spread, to 5 %, two of its errors.
+    """
     pairs = [(rng(i).normal(1, 1, 30), rng(5000 + i).normal(0, 1, 50)) for i in range(1000)]
     said = np.sqrt(np.mean([delong_stderr(*pair) ** 2 for pair in pairs]))
     assert said == pytest.approx(np.std([auroc(*pair) for pair in pairs]), rel=0.05)
@@ -107,7 +129,9 @@ def test_delongs_error_by_the_formula():
     assert score("auroc", {"ood_score": out, "id_score": inside}).stderr == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("more", "error"), [({"level": 1.0}, ParameterError), ({"n_bootstrap": 0}, ParameterError)])
+@pytest.mark.parametrize(
+    ("more", "error"), [({"level": 1.0}, ParameterError), ({"n_bootstrap": 0}, ParameterError)]
+)
 def test_what_cannot_be_asked(more, error):
     with pytest.raises(error):
         ood_metrics([0.0], [1.0], rng=rng(), **more)

@@ -24,9 +24,13 @@ def test_agree_with_scikit_learn(n_classes: int) -> None:
     y, proba = sample(300, n_classes)
     labels = np.arange(n_classes)
     assert error(y, proba) == pytest.approx(zero_one_loss(y, proba.argmax(axis=1)), abs=ROUNDING)
-    assert nll(y, proba, clip=1e-300) == pytest.approx(log_loss(y, np.clip(proba, 1e-300, None), labels=labels), abs=1e-9)
+    assert nll(y, proba, clip=1e-300) == pytest.approx(
+        log_loss(y, np.clip(proba, 1e-300, None), labels=labels), abs=1e-9
+    )
     # scikit-learn halves the score of two classes unless told not to
-    assert brier(y, proba) == pytest.approx(brier_score_loss(y, proba, labels=labels, scale_by_half=False), abs=ROUNDING)
+    assert brier(y, proba) == pytest.approx(
+        brier_score_loss(y, proba, labels=labels, scale_by_half=False), abs=ROUNDING
+    )
 
 
 def test_brier_is_twice_the_binary_score_of_one_class() -> None:
@@ -71,7 +75,10 @@ def test_clipped_rows_are_those_that_clip_decides(clip: float) -> None:
     proba[:7] = np.eye(4)[(y[:7] + 1) % 4]  # sure and wrong
     decided = nll.by_row(y, proba, clip=clip) != nll.by_row(y, proba, clip=clip / 1e6)
     assert nll_clipped(y, proba, clip=clip) == decided.sum() >= 7
-    assert (nll_clipped(y, proba, clip=1e-300), nll_clipped([0], [[0.25, 0.75]], clip=0.25)) == (7, 0)  # at the clip nothing is clipped
+    assert (nll_clipped(y, proba, clip=1e-300), nll_clipped([0], [[0.25, 0.75]], clip=0.25)) == (
+        7,
+        0,
+    )  # at the clip nothing is clipped
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10_000))

@@ -14,7 +14,10 @@ from kdgraph.metrics import hellinger
 
 def naive(p, q) -> float:
     """By the Bhattacharyya coefficient, another form of the same distance."""
-    rows = [math.sqrt(max(0.0, 1 - sum(math.sqrt(a * b) for a, b in zip(r, s, strict=True)))) for r, s in zip(p, q, strict=True)]
+    rows = [
+        math.sqrt(max(0.0, 1 - sum(math.sqrt(a * b) for a, b in zip(r, s, strict=True))))
+        for r, s in zip(p, q, strict=True)
+    ]
     return sum(rows) / len(rows)
 
 

@@ -1,4 +1,6 @@
-"""Metrics by name: values, standard errors, and what is said when a name, an option or an input does not fit."""
+"""Metrics by name: values, standard errors, and what is said when a name, an option or an input
+does not fit.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,18 @@ import yaml
 
 from kdgraph import metrics
 from kdgraph.errors import ConfigError
-from kdgraph.metrics import METRICS, about, asked, check_metric, mean_over_rows, metric, needs, options_of, score, tabulate
+from kdgraph.metrics import (
+    METRICS,
+    about,
+    asked,
+    check_metric,
+    mean_over_rows,
+    metric,
+    needs,
+    options_of,
+    score,
+    tabulate,
+)
 
 RNG = np.random.default_rng(0)
 PROBA = RNG.dirichlet(np.ones(3), size=60)
@@ -40,13 +53,27 @@ CONF = Path(__file__).parents[2] / "conf" / "metrics"
 
 
 def test_metrics_are_found_by_name() -> None:
-    assert {"error", "nll", "brier", "ece", "ece_by_edges", "mce", "mmc", "mmc_wrong", "oce", "oce_of_mean", "hellinger"} <= set(NAMES)
+    assert {
+        "error",
+        "nll",
+        "brier",
+        "ece",
+        "ece_by_edges",
+        "mce",
+        "mmc",
+        "mmc_wrong",
+        "oce",
+        "oce_of_mean",
+        "hellinger",
+    } <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_score_is_the_function_s_value_and_fits_into_json(name: str) -> None:
     found = score(name, INPUTS)
-    assert found.value == pytest.approx(METRICS[name](**{key: INPUTS[key] for key in needs(name)}), abs=1e-15)
+    assert found.value == pytest.approx(
+        METRICS[name](**{key: INPUTS[key] for key in needs(name)}), abs=1e-15
+    )
     assert json.loads(json.dumps(asdict(found), allow_nan=False)) == asdict(found)
     assert (found.stderr is None) == (METRICS[name].by_row is None and METRICS[name].stderr is None)
 
@@ -58,25 +85,46 @@ def test_presentation_and_docstring(name: str) -> None:
     assert function.better in ("lower", "higher", None)
     assert inspect.getdoc(function)
     assert function.is_table or str(inspect.signature(function)).endswith("-> 'float'")
-    assert all(parameter in str(function.__doc__) for parameter in inspect.signature(function).parameters)
+    assert all(
+        parameter in str(function.__doc__) for parameter in inspect.signature(function).parameters
+    )
 
 
 def test_what_a_record_says_of_a_metric() -> None:
     assert about("coverage") == {"label": "coverage", "better": None}
-    assert about("mse_mean") == {"label": "MSE to the true mean", "better": "lower", "unit": "squared units of y"}
+    assert about("mse_mean") == {
+        "label": "MSE to the true mean",
+        "better": "lower",
+        "unit": "squared units of y",
+    }
     assert about("fpr95") == {"label": "FPR95", "better": "lower", "detects": True}
-    assert [name for name in METRICS if about(name).get("detects")] == ["auroc", "aupr_out", "aupr_in", "fpr95", "fpr90", "contamination"]
+    assert [name for name in METRICS if about(name).get("detects")] == [
+        "auroc",
+        "aupr_out",
+        "aupr_in",
+        "fpr95",
+        "fpr90",
+        "contamination",
+    ]
 
 
 def test_needs_and_options() -> None:
     assert needs("oce") == {"top", "prior"}
     assert needs("hellinger") == {"proba", "truth"}
-    assert options_of("ece") == {"bins": 15, "strategy": "uniform", "norm": "l1", "edges": "right", "debiased": False}
+    assert options_of("ece") == {
+        "bins": 15,
+        "strategy": "uniform",
+        "norm": "l1",
+        "edges": "right",
+        "debiased": False,
+    }
     assert options_of("error") == {}
 
 
 def test_options_reach_the_metric() -> None:
-    assert score("ece", INPUTS, {"bins": 3, "norm": "max"}).value == METRICS["mce"](INPUTS["y"], PROBA, bins=3)
+    assert score("ece", INPUTS, {"bins": 3, "norm": "max"}).value == METRICS["mce"](
+        INPUTS["y"], PROBA, bins=3
+    )
 
 
 def test_standard_error_is_that_of_the_mean() -> None:
@@ -87,7 +135,9 @@ def test_standard_error_is_that_of_the_mean() -> None:
 
 
 def test_standard_error_covers() -> None:
-    """Of 400 samples, 68.3 % of intervals of one standard error hold the true error: 2.3 % is the standard error of that share."""
+    """Of 400 samples, 68.3 % of intervals of one standard error hold the true error: 2.3 % is the
+    standard error of that share.
+    """
     rng = np.random.default_rng(1)
     held = 0
     for _ in range(400):
@@ -105,31 +155,45 @@ def test_one_row_has_no_standard_error() -> None:
     ("name", "missing", "options", "message"),
     [
         (
-            "erorr", (), {},
-            "no metric named 'erorr'; did you mean 'error'? "
-            "(available: every metric)",
+            "erorr",
+            (),
+            {},
+            "no metric named 'erorr'; did you mean 'error'? (available: every metric)",
         ),
-        ("ece", (), {"bin": 3}, "ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, edges, norm, strategy)"),
+        (
+            "ece",
+            (),
+            {"bin": 3},
+            "ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, edges, norm, strategy)",
+        ),
         ("mmc", (), {"clip": 3}, "mmc has no option 'clip' (available: none)"),
         (
-            "hellinger", ("truth",), {},
+            "hellinger",
+            ("truth",),
+            {},
             "hellinger needs the true posterior, which digits does not have; use metrics=default, or a simulation",
         ),
         (
-            "error", ("y",), {},
+            "error",
+            ("y",),
+            {},
             "error needs the labels, which digits does not have; ask only for metrics of the predictions alone there (mmc, oce)",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit(name: str, missing: tuple, options: dict, message: str) -> None:
     available = {key: value for key, value in INPUTS.items() if key not in missing}
     for call in (
-        lambda: score(name, available | dict.fromkeys(missing), options, source="digits"),  # None is absent
+        lambda: score(
+            name, available | dict.fromkeys(missing), options, source="digits"
+        ),  # None is absent
         lambda: check_metric(name, set(available), options, source="digits"),
     ):
         with pytest.raises(ConfigError) as raised:
             call()
-        assert str(raised.value) == message.replace("every metric", ", ".join(sorted(METRICS)))  # other tests may register some
+        assert str(raised.value) == message.replace(
+            "every metric", ", ".join(sorted(METRICS))
+        )  # other tests may register some
         assert raised.value.exit_code == 2
 
 
@@ -159,13 +223,20 @@ def test_a_new_metric_is_one_decorated_function() -> None:
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
 def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
     labelled = {"y", "proba", "prior", "truth", "X", "groups"}
-    given = {"test": labelled, "calibration": labelled, "ood": {"proba", "prior", *SCORES}, "grid": {"proba", "prior", "truth"}}
+    given = {
+        "test": labelled,
+        "calibration": labelled,
+        "ood": {"proba", "prior", *SCORES},
+        "grid": {"proba", "prior", "truth"},
+    }
     wanted = yaml.safe_load(path.read_text())
     for other in ("defaults", "spaces"):
         wanted.pop(other, None)
     for on, by_name in wanted.items():
         for name, options in itertools.starmap(asked, by_name.items()):
-            assert options.keys() == options_of(name).keys()  # every option is listed, so that it can be set by name
+            assert (
+                options.keys() == options_of(name).keys()
+            )  # every option is listed, so that it can be set by name
             if "distribution" in needs(name):
                 continue  # of a regression
             check_metric(name, given[on], options)
@@ -175,8 +246,8 @@ def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
 
 def test_importing_metrics_imports_only_numpy() -> None:
     code = (
-        "import sys, kdgraph.metrics; "
-        "print([m for m in ('sklearn', 'scipy', 'pandas', 'matplotlib', 'numba', 'hydra', 'torch', 'kdgraph.data') if m in sys.modules])"
+        "import sys, kdgraph.metrics; print([m for m in ('sklearn', 'scipy', 'pandas',"
+        " 'matplotlib', 'numba', 'hydra', 'torch', 'kdgraph.data') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -64,7 +64,9 @@ def test_other_rows_or_another_model_are_not_taken_for_these(asked, other) -> No
         assert score("lce", GIVEN | other) == expected and len(asked) == 1
 
 
-@pytest.mark.parametrize("options", [{"bins": 10}, {"scale": "none"}, {"leave_one_out": True}, {"bandwidth": 0.3}])
+@pytest.mark.parametrize(
+    "options", [{"bins": 10}, {"scale": "none"}, {"leave_one_out": True}, {"bandwidth": 0.3}]
+)
 def test_nor_other_options_for_these(asked, options) -> None:
     expected = score("mlce", GIVEN, options)
     with sharing():

@@ -23,22 +23,32 @@ def test_bins_agree_with_scikit_learn_where_no_confidence_is_on_an_edge() -> Non
 def test_a_confidence_on_an_edge_belongs_to_the_bin_below() -> None:
     confidence = np.arange(16) / 15
     found = reliability_bins(confidence, np.ones(16))
-    assert found.count.tolist() == [2, *[1] * 14]  # 0 and 1/15 in the first, each other edge closes its bin
+    assert found.count.tolist() == [
+        2,
+        *[1] * 14,
+    ]  # 0 and 1/15 in the first, each other edge closes its bin
     np.testing.assert_array_equal(found.confidence[1:], found.upper[1:])
-    found = reliability_bins(np.array([0.2, 0.4, 0.6, 0.8, 1.0]), np.ones(5), bins=5)  # decimals as a user types them
+    found = reliability_bins(
+        np.array([0.2, 0.4, 0.6, 0.8, 1.0]), np.ones(5), bins=5
+    )  # decimals as a user types them
     assert found.count.tolist() == [1, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("bins", [6, 7, 9, 10, 15, 20, 49])
 def test_edges_are_the_fractions_themselves(bins: int) -> None:
-    votes = np.array([m / bins for m in range(1, bins + 1)])  # m votes of as many trees as there are bins
+    votes = np.array(
+        [m / bins for m in range(1, bins + 1)]
+    )  # m votes of as many trees as there are bins
     assert reliability_bins(votes, np.ones(bins), bins=bins).count.tolist() == [1] * bins
 
 
 def test_votes_of_a_forest_fall_on_the_edges_they_equal() -> None:
     votes = np.arange(201) / 200
     found = reliability_bins(votes, np.ones(201))
-    by_hand = [sum(1 for v in range(201) if m * 200 < v * 15 <= (m + 1) * 200) + (m == 0) for m in range(15)]
+    by_hand = [
+        sum(1 for v in range(201) if m * 200 < v * 15 <= (m + 1) * 200) + (m == 0)
+        for m in range(15)
+    ]
     assert found.count.tolist() == by_hand
 
 
@@ -81,7 +91,11 @@ def test_more_mass_bins_than_rows() -> None:
         ([0.5, 1.2], [1, 1], "confidence must lie in [0, 1], got 1.2 in row 1 (1 such)"),
         ([float("nan")], [1], "confidence must lie in [0, 1], got nan in row 0 (1 such)"),
         ([0.5], [0.5], "correct must hold only true and false (or 1 and 0)"),
-        ([0.5], [1, 0], "confidence and correct must be one number a row, got shapes (1,) and (2,)"),
+        (
+            [0.5],
+            [1, 0],
+            "confidence and correct must be one number a row, got shapes (1,) and (2,)",
+        ),
         ([], [], "confidence and correct must be one number a row, got shapes (0,) and (0,)"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Permutation tests of sets of rows: scipy's, uniform where nothing is wrong, and their power by contamination."""
+"""Permutation tests of sets of rows: scipy's, uniform where nothing is wrong, and their power by
+contamination.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,21 @@ def rng(seed: int = 0) -> np.random.Generator:
 OF_TWO = {
     "mean": lambda a, b: a.mean(),
     "max": lambda a, b: a.max(),
-    "ks": lambda a, b: ks_2samp(a, b, method="asymp").statistic,  # how its p-value is found matters to nobody here
+    "ks": lambda a, b: (
+        ks_2samp(a, b, method="asymp").statistic
+    ),  # how its p-value is found matters to nobody here
 }
 
 
 @pytest.mark.parametrize("statistic", OF_TWO)
 def test_it_is_scipys_permutation_test(statistic):
-    """All 35 ways to take four rows of seven, with equal scores; of 4,000 draws a share has a standard error of at most 0.008."""
+    """All 35 ways to take four rows of seven, with equal scores; of 4,000 draws a share has a
+    standard error of at most 0.008.
+    """
     a, b = np.array([3.0, 1.0, 4.0, 2.0]), np.array([0.0, 2.0, 1.5])
-    exact = permutation_test((a, b), OF_TWO[statistic], alternative="greater", n_resamples=np.inf).pvalue
+    exact = permutation_test(
+        (a, b), OF_TWO[statistic], alternative="greater", n_resamples=np.inf
+    ).pvalue
     (p,) = set_p_values(a, b, statistic=statistic, n_permutations=PERMUTATIONS, rng=rng())
     assert p == pytest.approx(exact, abs=0.03)
 
@@ -50,7 +58,9 @@ def test_statistics_of_two_samples_with_ties(a, b):
 
 
 def test_by_hand():
-    """Nothing that is drawn can look farther out than the set of the highest: k counts the draws that are this very set."""
+    """Nothing that is drawn can look farther out than the set of the highest: k counts the draws
+    that are this very set.
+    """
     a, b = np.array([10.0, 11.0]), np.arange(8.0)
     p = set_p_values([a, -a, b[3:5]], b, n_permutations=PERMUTATIONS, rng=rng())
     assert p[0] == pytest.approx(1 / 45, abs=0.01)  # of 45 pairs
@@ -61,16 +71,26 @@ def test_by_hand():
 
 @pytest.mark.parametrize("statistic", OF_TWO)
 def test_p_is_uniform_where_set_and_reference_are_from_one_distribution(statistic):
-    """600 sets of 8 against 40, in steps of 1/20: shares at most at .1, .25 and .5 are within what a binomial allows at 1 in 1,000."""
+    """600 sets of 8 against 40, in steps of 1/20: shares at most at .1, .25 and .5 are within what
+    a binomial allows at 1 in 1,000.
+    """
     p = [
-        set_p_values(rng(i).normal(size=8), rng(10_000 + i).normal(size=40), statistic=statistic, n_permutations=19, rng=rng(i))[0]
+        set_p_values(
+            rng(i).normal(size=8),
+            rng(10_000 + i).normal(size=40),
+            statistic=statistic,
+            n_permutations=19,
+            rng=rng(i),
+        )[0]
         for i in range(600)
     ]
     for level in (0.1, 0.25, 0.5):
         found = int((np.array(p) <= level + 1e-9).sum())
         at_most = binomtest(found, 600, level, alternative="greater").pvalue
         assert at_most > 0.001, (level, found)  # never more often
-        if statistic == "mean":  # the others have few values, and many draws that are equal to the set
+        if (
+            statistic == "mean"
+        ):  # the others have few values, and many draws that are equal to the set
             assert binomtest(found, 600, level).pvalue > 0.001, (level, found)
 
 
@@ -78,7 +98,10 @@ def test_infinite_scores_are_the_farthest():
     reference = np.append(rng().normal(size=30), [np.inf, -np.inf])
     far = np.full(10, np.inf)
     for statistic in ("mean", "ks"):
-        assert set_p_values(far, reference, statistic=statistic, n_permutations=99, rng=rng())[0] == 0.01
+        assert (
+            set_p_values(far, reference, statistic=statistic, n_permutations=99, rng=rng())[0]
+            == 0.01
+        )
     assert set_p_values([far, far], np.full(9, np.inf), rng=rng()).tolist() == [1, 1]
 
 
@@ -91,14 +114,20 @@ def test_ks_sees_scores_that_are_too_low():
 def test_the_generator_decides_and_a_set_does_not_change_another():
     sets, reference = rng(1).normal(size=(3, 8)), rng(2).normal(size=40)
     together = set_p_values(sets, reference, rng=rng())
-    np.testing.assert_array_equal(together, [set_p_values(each, reference, rng=rng())[0] for each in sets])
+    np.testing.assert_array_equal(
+        together, [set_p_values(each, reference, rng=rng())[0] for each in sets]
+    )
 
 
 def test_power_grows_with_contamination_and_size_and_false_alarms_are_as_asked():
     out, inside = rng(1).normal(1.5, 1, 300), rng(2).normal(size=400)
-    small, large = (power_curve(out, inside, set_size=size, n_sets=300, rng=rng()) for size in (10, 60))
+    small, large = (
+        power_curve(out, inside, set_size=size, n_sets=300, rng=rng()) for size in (10, 60)
+    )
     for curve in (small, large):
-        assert curve["share"][0] == 0 and abs(curve["power"][0] - 0.05) < 0.04  # 3 standard errors of 300 sets
+        assert (
+            curve["share"][0] == 0 and abs(curve["power"][0] - 0.05) < 0.04
+        )  # 3 standard errors of 300 sets
         assert all(b >= a - 0.04 for a, b in pairwise(curve["power"])) and curve["power"][-1] > 0.95
     assert large["power"][large["share"] == 0.2][0] > small["power"][small["share"] == 0.2][0] + 0.1
     assert small["share"].tolist() == [0, 0.1, 0.2, 0.5, 1]  # of ten rows 2 % are one row
@@ -107,7 +136,9 @@ def test_power_grows_with_contamination_and_size_and_false_alarms_are_as_asked()
 def test_sets_are_no_larger_than_the_rows_allow():
     found = power_curve(np.arange(30.0), np.arange(9.0), set_size=50, n_sets=5, rng=rng())
     assert set(found["set_size"]) == {4}
-    assert {len(column) for column in power_curve(np.arange(3.0), np.arange(3.0), rng=rng()).values()} == {0}
+    assert {
+        len(column) for column in power_curve(np.arange(3.0), np.arange(3.0), rng=rng()).values()
+    } == {0}
 
 
 def test_the_table_is_a_function_of_the_scores():
@@ -115,7 +146,9 @@ def test_the_table_is_a_function_of_the_scores():
     options = {"shares": [0, 0.5, 1], "set_sizes": [5, 20, 70, 500], "n_sets": 20}
     rows = tabulate("contamination", {"ood_score": out, "id_score": inside}, options)
     assert rows == tabulate("contamination", {"ood_score": out, "id_score": inside}, options)
-    assert rows != tabulate("contamination", {"ood_score": out, "id_score": inside}, {**options, "seed": 1})
+    assert rows != tabulate(
+        "contamination", {"ood_score": out, "id_score": inside}, {**options, "seed": 1}
+    )
     assert [row["set_size"] for row in rows] == [5] * 3 + [20] * 3 + [40] * 3
     assert {row["power"] for row in rows if row["share"] == 1 and row["set_size"] > 5} == {1.0}
     alone = contamination(out, inside, shares=[0, 0.5, 1], set_sizes=[20], n_sets=20)
@@ -128,9 +161,19 @@ def test_the_table_is_a_function_of_the_scores():
     ("sets", "reference", "more", "sentence"),
     [
         ([1.0], [], {}, "reference must have the scores of at least one row, got shape (0,)"),
-        (np.empty((2, 0)), [1.0], {}, "sets must have the scores of at least one row, got shape (2, 0)"),
+        (
+            np.empty((2, 0)),
+            [1.0],
+            {},
+            "sets must have the scores of at least one row, got shape (2, 0)",
+        ),
         ([np.nan], [1.0], {}, "sets must be scores, and 1 of them are NaN"),
-        ([1.0], [1.0], {"statistic": "median"}, "statistic must be one of mean, max, ks, got 'median'"),
+        (
+            [1.0],
+            [1.0],
+            {"statistic": "median"},
+            "statistic must be one of mean, max, ks, got 'median'",
+        ),
         ([1.0], [1.0], {"n_permutations": 0}, "n_permutations must be in [1, inf), got 0"),
     ],
 )

@@ -40,7 +40,9 @@ def fitted(digits) -> LatentClassifier:
 def test_it_says_what_a_pipeline_of_the_same_steps_says(digits, fitted):
     X, y = digits
     steps = [(name, clone(step)) for name, step in fitted.steps]
-    np.testing.assert_array_equal(fitted.predict_proba(X), Pipeline(steps).fit(X[:300], y[:300]).predict_proba(X))
+    np.testing.assert_array_equal(
+        fitted.predict_proba(X), Pipeline(steps).fit(X[:300], y[:300]).predict_proba(X)
+    )
     assert fitted.classes_.tolist() == list(range(10)) and fitted.score(X[300:], y[300:]) > 0.5
 
 
@@ -52,7 +54,9 @@ def test_its_steps_are_parameters(digits, fitted):
     again = clone(copy)
     assert (again.encoder.max_epochs, again.classifier.n_estimators) == (7, 3)
     assert again.steps == [("encoder", again.encoder), ("classifier", again.classifier)]
-    np.testing.assert_array_equal(fitted[:-1].transform(digits[0]), fitted.encoder.transform(digits[0]))
+    np.testing.assert_array_equal(
+        fitted[:-1].transform(digits[0]), fitted.encoder.transform(digits[0])
+    )
     assert fitted["classifier"] is fitted[-1] is fitted.classifier
 
 
@@ -72,9 +76,15 @@ def test_polytopes_are_those_of_the_forest_on_latents(digits, fitted):
 
 def test_a_kernel_density_forest_stands_on_it(digits, fitted):
     X, y = digits
-    graph = KernelDensityForest(FrozenEstimator(fitted), random_state=0).fit(X[:300], y[:300], X_calibration=X[300:], y_calibration=y[300:])
+    graph = KernelDensityForest(FrozenEstimator(fitted), random_state=0).fit(
+        X[:300], y[:300], X_calibration=X[300:], y_calibration=y[300:]
+    )
     assert graph.score(X[300:], y[300:]) > 0.5
-    np.testing.assert_allclose(graph.predict_proba(np.full((1, 1, 8, 8), 1e6)), np.bincount(y[:300], minlength=10)[None] / 300, atol=1e-6)
+    np.testing.assert_allclose(
+        graph.predict_proba(np.full((1, 1, 8, 8), 1e6)),
+        np.bincount(y[:300], minlength=10)[None] / 300,
+        atol=1e-6,
+    )
 
 
 def test_it_is_read_again_to_the_bit(digits, fitted):
@@ -85,19 +95,36 @@ def test_it_is_read_again_to_the_bit(digits, fitted):
 
 def test_permuted_labels_train_the_forest_again_and_not_the_encoder(digits, fitted):
     X, y = digits
-    detector = TreeHamming(FrozenEstimator(fitted), set_size=20, random_state=0).fit(X[:300], y[:300], X_calibration=X[300:])
+    detector = TreeHamming(FrozenEstimator(fitted), set_size=20, random_state=0).fit(
+        X[:300], y[:300], X_calibration=X[300:]
+    )
     encoder, forest = (step for _, step in detector.estimator_.steps)
     assert encoder.estimator is fitted.encoder and forest is not fitted.classifier
-    codes, given = forest.apply(fitted.encoder.transform(X)), fitted.classifier.apply(fitted.encoder.transform(X))
-    assert len(np.unique(codes[:300, 0])) > 1.5 * len(np.unique(given[:300, 0]))  # labels that say nothing need more leaves
+    codes, given = (
+        forest.apply(fitted.encoder.transform(X)),
+        fitted.classifier.apply(fitted.encoder.transform(X)),
+    )
+    assert len(np.unique(codes[:300, 0])) > 1.5 * len(
+        np.unique(given[:300, 0])
+    )  # labels that say nothing need more leaves
     again = read(to_bytes(detector, {"parent": fitted}), "it", {"parent": fitted}).value
     np.testing.assert_array_equal(again.score_samples(X[300:]), detector.score_samples(X[300:]))
-    bare = TreeHamming(made(), set_size=20, random_state=0).fit(X[:300], y[:300], X_calibration=X[300:])
-    assert bare.estimator_.steps[0][1].n_epochs_ == 2  # one that is not fitted yet is trained, as any parent
+    bare = TreeHamming(made(), set_size=20, random_state=0).fit(
+        X[:300], y[:300], X_calibration=X[300:]
+    )
+    assert (
+        bare.estimator_.steps[0][1].n_epochs_ == 2
+    )  # one that is not fitted yet is trained, as any parent
 
 
 def test_what_may_learn_from_labels_is_trained_again(digits):
     X, y = digits[0].reshape(400, -1), digits[1]
-    fitted = LatentClassifier(StandardScaler(), ExtraTreesClassifier(5, random_state=0)).fit(X, y)  # nobody says that it does not
+    fitted = LatentClassifier(StandardScaler(), ExtraTreesClassifier(5, random_state=0)).fit(
+        X, y
+    )  # nobody says that it does not
     copy = clone_for_other_labels(fitted, 0)
-    assert type(copy) is LatentClassifier and not hasattr(copy.encoder, "scale_") and not hasattr(copy.classifier, "estimators_")
+    assert (
+        type(copy) is LatentClassifier
+        and not hasattr(copy.encoder, "scale_")
+        and not hasattr(copy.classifier, "estimators_")
+    )

@@ -39,8 +39,16 @@ def test_features_stand_behind_the_probabilities():
 @pytest.mark.parametrize(
     ("layers", "asked", "message"),
     [
-        ([], None, "the given scores have no features; name arrays of the file in dataset.features"),
-        ([("hidden", 1)], "hiden", "the given scores have no features 'hiden'; did you mean 'hidden'?"),
+        (
+            [],
+            None,
+            "the given scores have no features; name arrays of the file in dataset.features",
+        ),
+        (
+            [("hidden", 1)],
+            "hiden",
+            "the given scores have no features 'hiden'; did you mean 'hidden'?",
+        ),
         ([("hidden", 1)], "x", "the given scores have no features 'x'; they have hidden"),
     ],
 )

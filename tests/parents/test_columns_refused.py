@@ -1,4 +1,6 @@
-"""Columns that hold no numbers, before estimators that take nothing else: one line, whose way out works when pasted."""
+"""Columns that hold no numbers, before estimators that take nothing else: one line, whose way out
+works when pasted.
+"""
 
 from __future__ import annotations
 
@@ -84,11 +86,15 @@ def parent_of(model) -> str:
 def test_text_is_refused_with_an_encoder_that_works(model, kind):
     X = NUMBERS.assign(place=TEXT[kind])
     message, parent = refusal(model, X), parent_of(model)
-    encoder = "make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['place']), remainder='passthrough')"
+    encoder = (
+        "make_column_transformer((OneHotEncoder(handle_unknown='ignore'), ['place']),"
+        " remainder='passthrough')"
+    )
     advice = f"make_pipeline({encoder}, {parent}())"
-    assert message == (
-        f"could not convert string to float: {str(WORDS[0])!r} in column 'place'; {parent} takes numbers, "
-        f"put an encoder into the pipeline, as in {advice}"
+    assert (
+        message
+        == f"could not convert string to float: {str(WORDS[0])!r} in column 'place'; {parent} takes"
+        f" numbers, put an encoder into the pipeline, as in {advice}"
     )
     way_out = eval(advice, dict(NAMES))  # pasted
     pasted = way_out if model.estimator is None else type(model)(way_out, random_state=0)
@@ -101,7 +107,11 @@ def test_dates_are_refused_with_a_number_that_works(model, kind):
     X = NUMBERS.assign(seen=TIMES[kind])
     message, parent = refusal(model, X), parent_of(model)
     advice = "X.assign(seen=X['seen'].astype('int64'))"
-    assert message == f"column 'seen' holds dates or durations, and {parent} takes numbers; make it a number, as in {advice}"
+    assert (
+        message
+        == f"column 'seen' holds dates or durations, and {parent} takes numbers; make it a number,"
+        f" as in {advice}"
+    )
     model.fit(eval(advice, {"X": X}), Y)
 
 
@@ -111,22 +121,32 @@ def test_what_is_a_number_is_taken_as_the_forest_takes_it(kind):
     X = NUMBERS.assign(more=TAKEN[kind])
     as_floats = NUMBERS.assign(more=Y.astype(float))
     found = KernelDensityForest(FOREST, random_state=0).fit(X, Y).predict_proba(X)
-    assert np.array_equal(found, KernelDensityForest(FOREST, random_state=0).fit(as_floats, Y).predict_proba(as_floats))
+    assert np.array_equal(
+        found,
+        KernelDensityForest(FOREST, random_state=0).fit(as_floats, Y).predict_proba(as_floats),
+    )
 
 
 def test_a_missing_integer_is_a_missing_value():
     X = NUMBERS.assign(more=pd.array([None, *Y[1:]], dtype="Int64"))
     assert np.isfinite(ScoreMap(FOREST, random_state=0).fit(X, Y).predict_proba(X)).all()
-    assert refusal(KernelDensityForest(FOREST), X).startswith("Input X contains NaN, and KernelDensityForest measures distances")
+    assert refusal(KernelDensityForest(FOREST), X).startswith(
+        "Input X contains NaN, and KernelDensityForest measures distances"
+    )
 
 
 def test_text_in_an_array_is_named_by_its_position():
     X = NUMBERS.assign(place=WORDS).to_numpy(dtype=object)
-    start = f"could not convert string to float: {str(WORDS[0])!r} in column 2; ExtraTreesClassifier takes numbers"
+    start = (
+        f"could not convert string to float: {str(WORDS[0])!r} in column 2; ExtraTreesClassifier"
+        " takes numbers"
+    )
     for given in (X, X.astype(str)):
         assert refusal(KernelDensityForest(FOREST), given).startswith(start)
     model = KernelDensityForest(FOREST, random_state=0).fit(NUMBERS.assign(place=Y).to_numpy(), Y)
-    with pytest.raises(ValueError, match=r"^could not convert string to float: '(rural|urban)' in column 2;"):
+    with pytest.raises(
+        ValueError, match=r"^could not convert string to float: '(rural|urban)' in column 2;"
+    ):
         model.predict(X)
 
 
@@ -143,4 +163,6 @@ def test_a_parent_that_takes_categories_gets_them():
     encoder = make_column_transformer((OneHotEncoder(), ["place"]), remainder="passthrough")
     gate = DensityGate(boosting, partition=make_pipeline(encoder, FOREST), random_state=0).fit(X, Y)
     np.testing.assert_allclose(gate.predict_proba(X).sum(axis=1), 1)
-    assert "in column 'place'; ExtraTreesClassifier takes numbers" in refusal(DensityGate(boosting, partition=FOREST), X)
+    assert "in column 'place'; ExtraTreesClassifier takes numbers" in refusal(
+        DensityGate(boosting, partition=FOREST), X
+    )

@@ -1,4 +1,6 @@
-"""Regressors of other libraries as parents, the real ones: ngboost, quantile-forest, scikit-learn's quantile regressors."""
+"""Regressors of other libraries as parents, the real ones: ngboost, quantile-forest, scikit-learn's
+quantile regressors.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def recalibrated(parent, y: np.ndarray):
 def test_ngboost_predicts_the_family_that_it_was_fitted_with(family):
     ngboost = pytest.importorskip("ngboost", reason=MISSING.format("ngboost"))
     distns = pytest.importorskip("ngboost.distns")
-    booster = ngboost.NGBRegressor(Dist=getattr(distns, family), n_estimators=10, verbose=False, random_state=0)
+    booster = ngboost.NGBRegressor(
+        Dist=getattr(distns, family), n_estimators=10, verbose=False, random_state=0
+    )
     parent = PredictiveRegressor(booster).fit(X[TRAIN], Y[TRAIN])
     theirs = parent.regressor_.pred_dist(X[TEST])
     ours = parent.predict_dist(X[TEST])
@@ -90,7 +94,9 @@ def test_counts_of_ngboost_have_steps():
     ngboost = pytest.importorskip("ngboost", reason=MISSING.format("ngboost"))
     distns = pytest.importorskip("ngboost.distns")
     counts = np.round(3 * Y)
-    booster = ngboost.NGBRegressor(Dist=distns.Poisson, n_estimators=10, verbose=False, random_state=0)
+    booster = ngboost.NGBRegressor(
+        Dist=distns.Poisson, n_estimators=10, verbose=False, random_state=0
+    )
     parent = PredictiveRegressor(booster).fit(X[TRAIN], counts[TRAIN])
     ours = parent.predict_dist(X[TEST])
     mean = parent.regressor_.pred_dist(X[TEST]).mu
@@ -103,7 +109,9 @@ def test_counts_of_ngboost_have_steps():
     check(model.predict_dist(X[TEST]), counts[TEST])
 
 
-@pytest.mark.filterwarnings("ignore:. of . calibration rows|.. of .. calibration rows|.*far out these rows are is lost")
+@pytest.mark.filterwarnings(
+    "ignore:. of . calibration rows|.. of .. calibration rows|.*far out these rows are is lost"
+)
 @pytest.mark.parametrize("rounded", [False, True])
 def test_a_quantile_forest_behind_every_recalibrator(rounded):
     """Rounded outcomes tie most outer quantiles, and some rows' quantiles are all the same."""
@@ -114,19 +122,32 @@ def test_a_quantile_forest_behind_every_recalibrator(rounded):
     parent = PredictiveRegressor(forest, method="predict", arguments=arguments, levels=LEVELS)
     parent.fit(X[TRAIN], y[TRAIN])
     before, *after = recalibrated(parent, y)
-    np.testing.assert_array_equal(before.ppf(np.array(LEVELS)), parent.regressor_.predict(X[TEST], **arguments))
-    ties = (np.diff(parent.predict_dist(X[CALIBRATION]).ppf(np.array(LEVELS))[:, [0, 1, -2, -1]]) == 0).any(axis=1)
+    np.testing.assert_array_equal(
+        before.ppf(np.array(LEVELS)), parent.regressor_.predict(X[TEST], **arguments)
+    )
+    ties = (
+        np.diff(parent.predict_dist(X[CALIBRATION]).ppf(np.array(LEVELS))[:, [0, 1, -2, -1]]) == 0
+    ).any(axis=1)
     assert ties.any() >= rounded
     for said in (before, *after):
         check(said, y[TEST])
-        assert said.crps(y[TEST]).mean() < 1.15 * before.crps(y[TEST]).mean()  # a distant atom costs more
+        assert (
+            said.crps(y[TEST]).mean() < 1.15 * before.crps(y[TEST]).mean()
+        )  # a distant atom costs more
         assert np.abs(said.mean()).max() < 2 * y.max()
 
 
 def test_quantile_regressors_of_scikit_learn_by_a_column_for_each_level():
-    """Gradient boosting and linear models have one level each: several of them are samples side by side, and cross."""
+    """Gradient boosting and linear models have one level each: several of them are samples side by
+    side, and cross.
+    """
     levels = np.array(LEVELS[1:-1])
-    boosters = [HistGradientBoostingRegressor(loss="quantile", quantile=q, max_iter=10).fit(X[TRAIN], Y[TRAIN]) for q in levels]
+    boosters = [
+        HistGradientBoostingRegressor(loss="quantile", quantile=q, max_iter=10).fit(
+            X[TRAIN], Y[TRAIN]
+        )
+        for q in levels
+    ]
     lines = [QuantileRegressor(quantile=q, alpha=0.01).fit(X[TRAIN], Y[TRAIN]) for q in levels]
     for models in (boosters, lines):
         side_by_side = MultiOutputRegressor(models[0])
@@ -134,7 +155,9 @@ def test_quantile_regressors_of_scikit_learn_by_a_column_for_each_level():
         parent = PredictiveRegressor(FrozenEstimator(side_by_side), method="predict", levels=levels)
         parent.fit(X[TRAIN], Y[TRAIN])
         columns = np.column_stack([model.predict(X[TEST]) for model in models])
-        np.testing.assert_array_equal(parent.predict_dist(X[TEST]).ppf(levels), np.sort(columns, axis=1))
+        np.testing.assert_array_equal(
+            parent.predict_dist(X[TEST]).ppf(levels), np.sort(columns, axis=1)
+        )
         for said in recalibrated(parent, Y):
             check(said, Y[TEST])
 
@@ -158,15 +181,29 @@ MIDDLE = np.linspace(-1, 3, 100)
     [
         (Normal(MIDDLE, SPREAD), "crps_normal", (MIDDLE, SPREAD)),
         (ScipyFamily("norm", {"loc": MIDDLE, "scale": SPREAD}), "crps_normal", (MIDDLE, SPREAD)),
-        (ScipyFamily("lognorm", {"s": SPREAD / 2, "scale": np.exp(MIDDLE)}), "crps_lognormal", (MIDDLE, SPREAD / 2)),
-        (ScipyFamily("laplace", {"loc": MIDDLE, "scale": SPREAD}), "crps_laplace", (MIDDLE, SPREAD)),
-        (ScipyFamily("logistic", {"loc": MIDDLE, "scale": SPREAD}), "crps_logistic", (MIDDLE, SPREAD)),
+        (
+            ScipyFamily("lognorm", {"s": SPREAD / 2, "scale": np.exp(MIDDLE)}),
+            "crps_lognormal",
+            (MIDDLE, SPREAD / 2),
+        ),
+        (
+            ScipyFamily("laplace", {"loc": MIDDLE, "scale": SPREAD}),
+            "crps_laplace",
+            (MIDDLE, SPREAD),
+        ),
+        (
+            ScipyFamily("logistic", {"loc": MIDDLE, "scale": SPREAD}),
+            "crps_logistic",
+            (MIDDLE, SPREAD),
+        ),
         (ScipyFamily("gamma", {"a": SPREAD, "scale": SPREAD}), "crps_gamma", (SPREAD, 1 / SPREAD)),
         (ScipyFamily("expon", {"scale": SPREAD}), "crps_exponential", (1 / SPREAD,)),
     ],
 )
 def test_the_crps_of_families_is_that_of_scoringrules(said, theirs, arguments):
-    """Quadrature is right to 2e-8 of a normal distribution; a kink and an end of the support cost three digits."""
+    """Quadrature is right to 2e-8 of a normal distribution; a kink and an end of the support cost
+    three digits.
+    """
     scoringrules = pytest.importorskip("scoringrules", reason=MISSING.format("scoringrules"))
     y = rng.normal(1, 2, size=100)
     y = np.exp(y) if theirs == "crps_lognormal" else y  # theirs takes the logarithm of y
@@ -182,7 +219,9 @@ def test_the_crps_of_samples_is_that_of_scoringrules():
 
 
 def test_the_crps_of_a_grid_tends_to_that_of_its_quantiles():
-    """Twice the mean pinball loss over many levels, as scoringrules has it; 200 levels leave out 1/200 of the integral at both ends."""
+    """Twice the mean pinball loss over many levels, as scoringrules has it; 200 levels leave out
+    1/200 of the integral at both ends.
+    """
     scoringrules = pytest.importorskip("scoringrules", reason=MISSING.format("scoringrules"))
     levels = (np.arange(200) + 0.5) / 200
     values = Normal(MIDDLE, SPREAD).ppf(levels)

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
@@ -25,13 +29,29 @@ CATEGORICAL = [False, True, False]
 
 
 def dataset(X: np.ndarray = TRAIN, categorical: bool = True) -> Dataset:
-    return Dataset.from_labels("table", X, np.arange(len(X)) % 2, categories=(None, ("a", "b", "c"), None) if categorical else ())
+    return Dataset.from_labels(
+        "table",
+        X,
+        np.arange(len(X)) % 2,
+        categories=(None, ("a", "b", "c"), None) if categorical else (),
+    )
 
 
 def test_one_hot():
     encoder = column_encoder(CATEGORICAL).fit(TRAIN)
-    assert encoder.get_feature_names_out(["age", "colour", "site"]).tolist() == ["age", "site", "colour_0.0", "colour_2.0", "colour_nan"]
-    assert encoder.transform(TRAIN).tolist() == [[1, 7, 1, 0, 0], [5, 7, 0, 1, 0], [5, 7, 0, 0, 1], [9, 7, 0, 1, 0]]
+    assert encoder.get_feature_names_out(["age", "colour", "site"]).tolist() == [
+        "age",
+        "site",
+        "colour_0.0",
+        "colour_2.0",
+        "colour_nan",
+    ]
+    assert encoder.transform(TRAIN).tolist() == [
+        [1, 7, 1, 0, 0],
+        [5, 7, 0, 1, 0],
+        [5, 7, 0, 0, 1],
+        [9, 7, 0, 1, 0],
+    ]
     assert encoder.transform([[NAN, 1, NAN]]).tolist() == [[5, 7, 0, 0, 0]]
 
 
@@ -45,11 +65,15 @@ def test_ordinal_codes_keep_unknown_and_missing_apart():
 
 def test_the_best_split_of_a_tree_leaves_an_unknown_category_with_the_missing_ones():
     codes = column_encoder([True], categories="ordinal").fit([[0.0], [3.0], [NAN]])
-    tree = DecisionTreeClassifier(random_state=0).fit(codes.transform([[0.0], [3.0], [NAN]]), ["known", "known", "missing"])
+    tree = DecisionTreeClassifier(random_state=0).fit(
+        codes.transform([[0.0], [3.0], [NAN]]), ["known", "known", "missing"]
+    )
     assert tree.predict(codes.transform([[1.0], [0.0]])).tolist() == ["missing", "known"]
 
 
-@pytest.mark.parametrize(("missing", "filled"), [("median", 2.5), ("mean", 4.0), ("most_frequent", 2.0)])
+@pytest.mark.parametrize(
+    ("missing", "filled"), [("median", 2.5), ("mean", 4.0), ("most_frequent", 2.0)]
+)
 def test_what_stands_for_a_missing_number(missing, filled):
     X = np.array([[2.0], [2.0], [3.0], [9.0], [NAN]])
     assert column_encoder([False], missing=missing).fit(X).transform(X)[4, 0] == filled
@@ -63,7 +87,11 @@ def test_indicators_and_standard_scores_leave_zeros_and_ones():
     assert found[:, 1].tolist() == [0, 0, 0, 0]
     assert found[:, 2].tolist() == [0, 1, 0, 0]
     assert set(np.unique(found[:, 2:])) == {0, 1}
-    assert encoder.transform([[0, 0, NAN]])[0, :3].tolist() == [-5 / np.sqrt(8), 0, 0]  # missing where training rows never are
+    assert encoder.transform([[0, 0, NAN]])[0, :3].tolist() == [
+        -5 / np.sqrt(8),
+        0,
+        0,
+    ]  # missing where training rows never are
 
 
 def test_the_rarest_categories_share_a_column():
@@ -89,13 +117,22 @@ def test_infinity_is_refused():
 cells = st.one_of(st.just(NAN), st.integers(0, 4).map(float))
 
 
-@given(hnp.arrays(float, (6, 4), elements=cells), hnp.arrays(float, (3, 4), elements=cells), hnp.arrays(bool, 4))
+@given(
+    hnp.arrays(float, (6, 4), elements=cells),
+    hnp.arrays(float, (3, 4), elements=cells),
+    hnp.arrays(bool, 4),
+)
 @settings(max_examples=60, deadline=None)
 def test_against_numpy(train, rows, categorical):
     found = column_encoder(categorical, indicator=True).fit(train).transform(rows)
     numbers = [j for j in range(4) if not categorical[j]]
-    medians = [np.median(known) if len(known := train[~np.isnan(train[:, j]), j]) else 0.0 for j in numbers]
-    columns = [np.where(np.isnan(rows[:, j]), median, rows[:, j]) for j, median in zip(numbers, medians, strict=True)]
+    medians = [
+        np.median(known) if len(known := train[~np.isnan(train[:, j]), j]) else 0.0 for j in numbers
+    ]
+    columns = [
+        np.where(np.isnan(rows[:, j]), median, rows[:, j])
+        for j, median in zip(numbers, medians, strict=True)
+    ]
     columns += [np.isnan(rows[:, j]) for j in numbers if np.isnan(train[:, j]).any()]
     for j in np.flatnonzero(categorical):
         seen = train[:, j]
@@ -105,13 +142,21 @@ def test_against_numpy(train, rows, categorical):
     assert np.array_equal(found, np.array(columns, dtype=float).T)
 
 
-@given(hnp.arrays(float, (5, 3), elements=cells), hnp.arrays(float, (4, 3), elements=cells), st.sampled_from(["ordinal", "one_hot"]))
+@given(
+    hnp.arrays(float, (5, 3), elements=cells),
+    hnp.arrays(float, (4, 3), elements=cells),
+    st.sampled_from(["ordinal", "one_hot"]),
+)
 @settings(max_examples=40, deadline=None)
 def test_a_row_does_not_depend_on_the_rows_beside_it(train, rows, categories):
-    encoder = column_encoder([False, True, True], categories=categories, indicator=True, standardize=True).fit(train)
+    encoder = column_encoder(
+        [False, True, True], categories=categories, indicator=True, standardize=True
+    ).fit(train)
     together = encoder.transform(rows)
     assert np.isfinite(together).all()
-    assert np.array_equal(together, np.concatenate([encoder.transform(rows[i : i + 1]) for i in range(4)]))
+    assert np.array_equal(
+        together, np.concatenate([encoder.transform(rows[i : i + 1]) for i in range(4)])
+    )
 
 
 class TestAround:
@@ -134,7 +179,9 @@ class TestAround:
         assert isinstance(pipeline["columns"].transformers[-1][1], encoder)
 
     def test_categories_can_be_chosen(self):
-        one_hot = Preprocess(categories="one_hot", max_categories=2).around(RandomForestClassifier(), dataset())
+        one_hot = Preprocess(categories="one_hot", max_categories=2).around(
+            RandomForestClassifier(), dataset()
+        )
         assert one_hot["columns"].transformers[-1][1].max_categories == 2
 
     def test_a_parent_stays_alone_where_nothing_is_to_be_done(self):
@@ -147,7 +194,11 @@ class TestAround:
 
     def test_rows_that_are_not_for_training_may_be_the_only_ones_with_missing_values(self):
         X = np.nan_to_num(TRAIN)
-        pipeline = Preprocess().around(LogisticRegression(), dataset(X, categorical=False), has_missing=True).fit(X, [0, 1, 0, 1])
+        pipeline = (
+            Preprocess()
+            .around(LogisticRegression(), dataset(X, categorical=False), has_missing=True)
+            .fit(X, [0, 1, 0, 1])
+        )
         filled = pipeline.predict_proba(np.median(X, axis=0, keepdims=True))
         assert np.array_equal(pipeline.predict_proba(np.full((1, 3), NAN)), filled)
 
@@ -156,14 +207,23 @@ class TestAround:
         assert Untouched().around(parent, dataset(), has_missing=True) is parent
 
     def test_it_can_be_pickled(self):
-        pipeline = Preprocess().around(RandomForestClassifier(3, random_state=0), dataset()).fit(TRAIN, [0, 1, 0, 1])
-        assert np.array_equal(pickle.loads(pickle.dumps(pipeline)).predict_proba(TRAIN), pipeline.predict_proba(TRAIN))
+        pipeline = (
+            Preprocess()
+            .around(RandomForestClassifier(3, random_state=0), dataset())
+            .fit(TRAIN, [0, 1, 0, 1])
+        )
+        assert np.array_equal(
+            pickle.loads(pickle.dumps(pipeline)).predict_proba(TRAIN), pipeline.predict_proba(TRAIN)
+        )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"categories": "target"}, "categories must be one of auto, ordinal, one_hot, got 'target'"),
+        (
+            {"categories": "target"},
+            "categories must be one of auto, ordinal, one_hot, got 'target'",
+        ),
         ({"missing": "zero"}, "missing must be one of median, mean, most_frequent, got 'zero'"),
         ({"max_categories": 0}, "max_categories must be in [1, inf) or null, got 0"),
     ],

@@ -1,4 +1,6 @@
-"""A design in front of a parent: its columns against numbers made by hand, and against scikit-learn's own transformers."""
+"""A design in front of a parent: its columns against numbers made by hand, and against
+scikit-learn's own transformers.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,18 @@ def test_scikit_learns_checks(estimator, check):
 @pytest.fixture(scope="module")
 def stones() -> Dataset:
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.uniform(0.2, 5, 200), rng.integers(0, 3, 200), rng.normal(60, 2, 200), rng.integers(0, 2, 200)])
+    X = np.column_stack(
+        [
+            rng.uniform(0.2, 5, 200),
+            rng.integers(0, 3, 200),
+            rng.normal(60, 2, 200),
+            rng.integers(0, 2, 200),
+        ]
+    )
     y = rng.gamma(50, np.exp(1.7 * np.log(X[:, 0]) + 0.2 * X[:, 1] - 0.1 * X[:, 3]) / 50)
-    return Dataset("stones", X, y, np.empty(0), NAMES, "regression", categories=(None, None, None, ("a", "b")))
+    return Dataset(
+        "stones", X, y, np.empty(0), NAMES, "regression", categories=(None, None, None, ("a", "b"))
+    )
 
 
 def test_it_is_what_scikit_learn_makes_of_the_same_columns(stones):
@@ -40,27 +51,49 @@ def test_it_is_what_scikit_learn_makes_of_the_same_columns(stones):
         [
             ("log", make_pipeline(FunctionTransformer(np.log), StandardScaler()), [0]),
             ("depth", StandardScaler(), [2]),
-            ("one_hot", OneHotEncoder(sparse_output=False), [1, 3]),  # kind is categorical, and named by nobody
+            (
+                "one_hot",
+                OneHotEncoder(sparse_output=False),
+                [1, 3],
+            ),  # kind is categorical, and named by nobody
         ]
     )
-    np.testing.assert_allclose(made[:-1].transform(stones.X), known.fit_transform(stones.X), atol=1e-12)
+    np.testing.assert_allclose(
+        made[:-1].transform(stones.X), known.fit_transform(stones.X), atol=1e-12
+    )
 
 
 def test_columns_are_chosen_in_their_order(stones):
-    made = Design(columns=("depth", "weight"), log=("weight",)).around(LinearRegression(), stones).fit(stones.X, stones.y)
-    np.testing.assert_array_equal(made[:-1].transform(stones.X), np.column_stack([stones.X[:, 2], np.log(stones.X[:, 0])]))
+    made = (
+        Design(columns=("depth", "weight"), log=("weight",))
+        .around(LinearRegression(), stones)
+        .fit(stones.X, stones.y)
+    )
+    np.testing.assert_array_equal(
+        made[:-1].transform(stones.X), np.column_stack([stones.X[:, 2], np.log(stones.X[:, 0])])
+    )
 
 
 def test_a_gamma_model_of_the_right_design_knows_the_exponent(stones):
-    """Price grows as weight to the power 1.7; its standard error is .013, of 200 rows of relative deviation 1/√50."""
-    made = Design(log=("weight",), one_hot=("grade",)).around(GammaGlm(), stones).fit(stones.X, stones.y)
+    """Price grows as weight to the power 1.7; its standard error is .013, of 200 rows of relative
+    deviation 1/√50.
+    """
+    made = (
+        Design(log=("weight",), one_hot=("grade",))
+        .around(GammaGlm(), stones)
+        .fit(stones.X, stones.y)
+    )
     assert made[-1].coef_[0] == pytest.approx(1.7, abs=0.06)
     said = made.predict_dist(stones.X)
     np.testing.assert_allclose(said.mean(), made.predict(stones.X), rtol=1e-12)
 
 
 def test_a_value_that_no_training_row_has_and_a_missing_number(stones):
-    made = Design(one_hot=("grade",), columns=("grade", "depth")).around(LinearRegression(), stones).fit(stones.X, stones.y)
+    made = (
+        Design(one_hot=("grade",), columns=("grade", "depth"))
+        .around(LinearRegression(), stones)
+        .fit(stones.X, stones.y)
+    )
     rows = np.array([[1.0, 7.0, np.nan, 0.0]])
     np.testing.assert_allclose(made[:-1].transform(rows), [[np.median(stones.X[:, 2]), 0, 0, 0]])
 
@@ -70,7 +103,9 @@ def test_it_survives_being_saved_and_is_what_a_run_fits(stones):
     design = {"_target_": "kdgraph.parents.Design", "log": ["weight"], "one_hot": ["grade"]}
     made = fit(node, stones, preprocess=design, seed=0, n_jobs=1)
     again = read(to_bytes(made), "it").value
-    np.testing.assert_array_equal(again.predict_dist(stones.X).ppf(0.9), made.predict_dist(stones.X).ppf(0.9))
+    np.testing.assert_array_equal(
+        again.predict_dist(stones.X).ppf(0.9), made.predict_dist(stones.X).ppf(0.9)
+    )
 
 
 def test_what_cannot_be_is_told_in_a_line(stones):
@@ -86,6 +121,8 @@ def test_what_cannot_be_is_told_in_a_line(stones):
 
 
 def test_images_pass(stones):
-    images = Dataset("pictures", np.zeros((4, 1, 8, 8), np.float32), np.arange(4) % 2, np.array([0, 1]), ())
+    images = Dataset(
+        "pictures", np.zeros((4, 1, 8, 8), np.float32), np.arange(4) % 2, np.array([0, 1]), ()
+    )
     model = LinearRegression()
     assert Design().around(model, images) is model

@@ -16,7 +16,9 @@ from kdgraph.parents import Topics
 def counts(n: int = 40, d: int = 12) -> Dataset:
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
-    return Dataset.from_labels("texts", rng.poisson(0.3 + 2.0 * (np.arange(d) % 2 == y[:, None])).astype(float), y)
+    return Dataset.from_labels(
+        "texts", rng.poisson(0.3 + 2.0 * (np.arange(d) % 2 == y[:, None])).astype(float), y
+    )
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -24,7 +26,9 @@ def test_rows_are_weighed_and_reduced_as_scikit_learn_does(normalize):
     data = counts()
     model = Topics(3, normalize).around(ExtraTreesClassifier(10, random_state=0), data)
     model.fit(data.X, data.y)
-    reduced = TruncatedSVD(3, random_state=0).fit_transform(TfidfTransformer().fit_transform(data.X))
+    reduced = TruncatedSVD(3, random_state=0).fit_transform(
+        TfidfTransformer().fit_transform(data.X)
+    )
     reduced = reduced / np.linalg.norm(reduced, axis=1, keepdims=True) if normalize else reduced
     expected = (reduced - reduced.mean(axis=0)) / reduced.std(axis=0)
     assert np.allclose(model[:-1].transform(data.X), expected, atol=1e-10)
@@ -38,12 +42,18 @@ def test_there_are_never_more_singular_vectors_than_there_can_be():
 
 def test_the_same_rows_give_the_same_topics():
     data = counts()
-    once, again = (Topics(5).around(ExtraTreesClassifier(5, random_state=0), data).fit(data.X, data.y) for _ in range(2))
+    once, again = (
+        Topics(5).around(ExtraTreesClassifier(5, random_state=0), data).fit(data.X, data.y)
+        for _ in range(2)
+    )
     assert np.array_equal(once[:-1].transform(data.X), again[:-1].transform(data.X))
 
 
 def test_what_is_no_count_of_words_is_refused():
     data = counts()
     for X in (np.where(data.X > 3, np.nan, data.X), data.X - 1.0, data.X[:, :1]):
-        with pytest.raises(DataError, match=r"^these has no counts of words to learn topics from; choose preprocess=default$"):
+        with pytest.raises(
+            DataError,
+            match=r"^these has no counts of words to learn topics from; choose preprocess=default$",
+        ):
             Topics().around(ExtraTreesClassifier(), Dataset.from_labels("these", X, data.y))

@@ -1,4 +1,6 @@
-"""The Gamma GLM maximises its likelihood, which another optimiser finds too; its shape has closed forms."""
+"""The Gamma GLM maximises its likelihood, which another optimiser finds too; its shape has closed
+forms.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def rows(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_it_is_the_maximum_of_the_likelihood():
-    """Of SciPy's density, over mean and shape together, by a minimiser that knows neither GLM nor gradient: to 1e-5, as far as it gets."""
+    """Of SciPy's density, over mean and shape together, by a minimiser that knows neither GLM nor
+    gradient: to 1e-5, as far as it gets.
+    """
     X, y = rows()
     glm = GammaGlm(dispersion="ml").fit(X, y)
 
@@ -40,7 +44,10 @@ def test_it_is_the_maximum_of_the_likelihood():
 
     start = np.array([glm.intercept_, *glm.coef_ * [1, 100, 0.01], np.log(glm.shape_)])
     found = optimize.minimize(
-        nll, start + 0.1, method="Nelder-Mead", options={"maxiter": 8000, "maxfev": 8000, "xatol": 1e-9, "fatol": 1e-14}
+        nll,
+        start + 0.1,
+        method="Nelder-Mead",
+        options={"maxiter": 8000, "maxfev": 8000, "xatol": 1e-9, "fatol": 1e-14},
     )
     np.testing.assert_allclose(start, found.x, atol=1e-5)
     assert nll(start) <= found.fun + 1e-12
@@ -58,19 +65,25 @@ def test_the_pearson_dispersion_and_the_distribution():
 
 
 def test_two_groups_have_their_means():
-    """Of a saturated design the fitted means are those of the groups; indicators of all groups beside an intercept are no harm."""
+    """Of a saturated design the fitted means are those of the groups; indicators of all groups
+    beside an intercept are no harm.
+    """
     y = np.array([1.0, 3.0, 4.0, 12.0, 8.0])
     one_hot = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [0, 1]], dtype=float)
     for intercept in (True, False):
         glm = GammaGlm(fit_intercept=intercept).fit(one_hot, y)
         np.testing.assert_allclose(glm.predict(one_hot), [2, 2, 8, 8, 8], rtol=1e-8)
-        assert glm.shape_ == pytest.approx(3 / (0.25 + 0.25 + 0.25 + 0.25), rel=1e-8)  # the rank is 2, with an intercept or without
+        assert glm.shape_ == pytest.approx(
+            3 / (0.25 + 0.25 + 0.25 + 0.25), rel=1e-8
+        )  # the rank is 2, with an intercept or without
 
 
 def test_units_of_features_and_outcome_change_nothing():
     X, y = rows()
     one, other = GammaGlm().fit(X, y), GammaGlm().fit(X * [1e-9, 1.0, 1e9], y * 1e12)
-    np.testing.assert_allclose(other.predict(X * [1e-9, 1.0, 1e9]), one.predict(X) * 1e12, rtol=1e-7)
+    np.testing.assert_allclose(
+        other.predict(X * [1e-9, 1.0, 1e9]), one.predict(X) * 1e12, rtol=1e-7
+    )
     assert other.shape_ == pytest.approx(one.shape_, rel=1e-7)
 
 
@@ -79,7 +92,10 @@ def test_a_constant_feature_and_a_fit_without_residuals():
     for dispersion in ("pearson", "ml"):
         glm = GammaGlm(dispersion=dispersion).fit(X, np.exp(1 + X[:, 1]))
         np.testing.assert_allclose(glm.coef_, [0, 1], atol=1e-8)
-        assert glm.shape_ == pytest.approx(1e12, rel=1) and np.isfinite(glm.predict_dist(X).ppf(0.975)).all()
+        assert (
+            glm.shape_ == pytest.approx(1e12, rel=1)
+            and np.isfinite(glm.predict_dist(X).ppf(0.975)).all()
+        )
         constant = GammaGlm(dispersion=dispersion).fit(X[:, :1], np.arange(1.0, 7.0))
         np.testing.assert_allclose(constant.predict([[3.0], [9.0]]), 3.5)
 
@@ -93,7 +109,9 @@ def test_far_away_there_is_still_a_distribution():
 def test_a_row_does_not_depend_on_the_rows_beside_it():
     X, y = rows()
     glm = GammaGlm().fit(X, y)
-    assert_rows_agree(np.concatenate([glm.predict(X[i : i + 1]) for i in range(len(X))]), glm.predict(X))
+    assert_rows_agree(
+        np.concatenate([glm.predict(X[i : i + 1]) for i in range(len(X))]), glm.predict(X)
+    )
 
 
 def test_what_is_refused():

@@ -26,7 +26,9 @@ def test_it_is_least_squares():
 
 
 def test_the_estimate_of_the_variance_is_unbiased():
-    """Of 1000 samples of 6 rows and 3 features, σ² = 4; the standard error of the mean of χ²₂-like values is 4/√1000."""
+    """Of 1000 samples of 6 rows and 3 features, σ² = 4; the standard error of the mean of χ²₂-like
+    values is 4/√1000.
+    """
     rng = np.random.default_rng(0)
     found = []
     for _ in range(1000):
@@ -36,7 +38,9 @@ def test_the_estimate_of_the_variance_is_unbiased():
 
 
 def test_equal_features_and_no_intercept():
-    """The rank counts, not the number of features: two copies of one feature leave 10 - 1 degrees of freedom."""
+    """The rank counts, not the number of features: two copies of one feature leave 10 - 1 degrees
+    of freedom.
+    """
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=10), rng.normal(size=10)
     line = GaussianLinear(fit_intercept=False).fit(np.column_stack([x, x]), y)
@@ -57,14 +61,18 @@ def test_a_row_does_not_depend_on_the_rows_beside_it():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(501, 37))
     line = GaussianLinear().fit(X, rng.normal(size=501))
-    assert_rows_agree(np.concatenate([line.predict(X[i : i + 1]) for i in range(501)]), line.predict(X))
+    assert_rows_agree(
+        np.concatenate([line.predict(X[i : i + 1]) for i in range(501)]), line.predict(X)
+    )
 
 
 def test_behind_an_encoder_it_predicts_distributions_and_a_classifier_does_not():
     from sklearn.linear_model import LogisticRegression
 
     X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [np.nan, 1.0], [4.0, 0.0]])
-    data = Dataset("d", X, np.arange(5.0), np.empty(0), ("a", "b"), "regression", categories=(None, ("u", "v")))
+    data = Dataset(
+        "d", X, np.arange(5.0), np.empty(0), ("a", "b"), "regression", categories=(None, ("u", "v"))
+    )
     parent = Preprocess().around(GaussianLinear(), data).fit(X, data.y)
     np.testing.assert_array_equal(parent.predict_dist(X).mean(), parent.predict(X))
     assert not hasattr(Preprocess().around(LogisticRegression(), data), "predict_dist")

@@ -1,4 +1,6 @@
-"""The neighbours' outcomes: their mean is scikit-learn's regression, their distribution a loop over rows."""
+"""The neighbours' outcomes: their mean is scikit-learn's regression, their distribution a loop over
+rows.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,17 @@ def test_its_mean_is_scikit_learns_regression(rows, kernel):
     }
     known = KNeighborsRegressor(20, weights=weigh[kernel]).fit(X / X.std(axis=0), y)
     at = X[:50] + 0.1
-    np.testing.assert_allclose(NearestOutcomes(k=20, kernel=kernel).fit(X, y).predict(at), known.predict(at / X.std(axis=0)), rtol=1e-9)
+    np.testing.assert_allclose(
+        NearestOutcomes(k=20, kernel=kernel).fit(X, y).predict(at),
+        known.predict(at / X.std(axis=0)),
+        rtol=1e-9,
+    )
     raw = KNeighborsRegressor(20, weights=weigh[kernel]).fit(X, y)
-    np.testing.assert_allclose(NearestOutcomes(k=20, kernel=kernel, scale="none").fit(X, y).predict(at), raw.predict(at), rtol=1e-9)
+    np.testing.assert_allclose(
+        NearestOutcomes(k=20, kernel=kernel, scale="none").fit(X, y).predict(at),
+        raw.predict(at),
+        rtol=1e-9,
+    )
 
 
 def test_its_distribution_by_a_loop(rows):
@@ -49,21 +59,30 @@ def test_its_distribution_by_a_loop(rows):
         distance = np.linalg.norm((X - place) / X.std(axis=0), axis=1)
         near = np.argsort(distance)[:15]
         weight = 1 - (distance[near] / distance[near[-1]]) ** 2
-        assert said.cdf(np.full(20, 0.3))[i] == pytest.approx((weight * (y[near] <= 0.3)).sum() / weight.sum())
+        assert said.cdf(np.full(20, 0.3))[i] == pytest.approx(
+            (weight * (y[near] <= 0.3)).sum() / weight.sum()
+        )
 
 
 def test_a_row_does_not_depend_on_the_rows_beside_it_and_a_saved_one_says_the_same(rows):
     X, y = rows
     near = NearestOutcomes(k=15).fit(X, y)
     whole = near.predict_dist(X).ppf(0.3)
-    np.testing.assert_array_equal(np.concatenate([near.predict_dist(X[i : i + 1]).ppf(0.3) for i in range(0, 300, 50)]), whole[::50])
+    np.testing.assert_array_equal(
+        np.concatenate([near.predict_dist(X[i : i + 1]).ppf(0.3) for i in range(0, 300, 50)]),
+        whole[::50],
+    )
     np.testing.assert_array_equal(read(to_bytes(near), "it").value.predict_dist(X).ppf(0.3), whole)
 
 
 def test_few_rows_and_rows_that_are_all_alike():
-    with pytest.warns(UserWarning, match="k=100 neighbours were asked for, and there are 3 rows: all are taken"):
+    with pytest.warns(
+        UserWarning, match="k=100 neighbours were asked for, and there are 3 rows: all are taken"
+    ):
         near = NearestOutcomes().fit(np.full((3, 2), 7.0), [1.0, 2.0, 6.0])
-    np.testing.assert_allclose(near.predict([[7.0, 7.0], [9.0, 0.0]]), 3.0)  # equal weights, where all are at one distance
+    np.testing.assert_allclose(
+        near.predict([[7.0, 7.0], [9.0, 0.0]]), 3.0
+    )  # equal weights, where all are at one distance
     with pytest.raises(ParameterError) as caught:
         NearestOutcomes().set_params(kernel="cubic").fit([[0.0]], [1.0])
     assert str(caught.value) == "kernel must be one of epanechnikov, uniform, gaussian, got 'cubic'"

@@ -27,11 +27,16 @@ def of(value: Any, **parts: Any) -> bytes:
 
 def by_another(content: bytes) -> bytes:
     """The same file as another user's key would mark it."""
-    with patch("kdgraph.persistence.archive.current_key", return_value=Key(b"x" * 32, Path("theirs"))):
+    with patch(
+        "kdgraph.persistence.archive.current_key", return_value=Key(b"x" * 32, Path("theirs"))
+    ):
         return seal(content)
 
 
 def unchecked(value: Any) -> bytes:
     """A file of ``value`` by a writer who checks nothing."""
-    with patch("kdgraph.persistence.codec.Encoder._check"), patch("kdgraph.persistence.codec.is_ours", return_value=False):
+    with (
+        patch("kdgraph.persistence.codec.Encoder._check"),
+        patch("kdgraph.persistence.codec.is_ours", return_value=False),
+    ):
         return to_bytes(value)

@@ -17,7 +17,12 @@ from kdgraph.persistence import CannotLoad, Damaged
 from kdgraph.persistence import archive as archives
 from kdgraph.persistence.archive import PLACEHOLDER, is_own, pack, seal, unpack
 
-ARRAYS = [np.arange(3000), np.random.default_rng(0).random(3000), np.array(["a", "bcd"]), np.zeros(0)]
+ARRAYS = [
+    np.arange(3000),
+    np.random.default_rng(0).random(3000),
+    np.array(["a", "bcd"]),
+    np.zeros(0),
+]
 CONTENT = pack({"value": [1, "é"]}, ARRAYS)
 
 
@@ -26,7 +31,11 @@ def archive_of(members: dict[str, bytes], deflated: str = "document.json") -> by
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED if name == deflated else zipfile.ZIP_STORED)
+            archive.writestr(
+                zipfile.ZipInfo(name),
+                content,
+                zipfile.ZIP_DEFLATED if name == deflated else zipfile.ZIP_STORED,
+            )
         archive.comment = PLACEHOLDER
     return seal(buffer.getvalue())
 
@@ -63,7 +72,9 @@ def test_other_tools_open_every_part_of_it():
     with zipfile.ZipFile(io.BytesIO(CONTENT)) as archive:
         assert archive.testzip() is None
         assert archive.namelist() == ["0.npy.zst", "1.npy", "2.npy", "3.npy", "document.json"]
-        unpacked = pyarrow.input_stream(pyarrow.BufferReader(archive.read("0.npy.zst")), compression="zstd").read()
+        unpacked = pyarrow.input_stream(
+            pyarrow.BufferReader(archive.read("0.npy.zst")), compression="zstd"
+        ).read()
         np.testing.assert_array_equal(np.load(io.BytesIO(unpacked)), ARRAYS[0])
         np.testing.assert_array_equal(np.load(io.BytesIO(archive.read("1.npy"))), ARRAYS[1])
         assert json.loads(archive.read("document.json"))["value"] == [1, "é"]
@@ -71,7 +82,9 @@ def test_other_tools_open_every_part_of_it():
 
 def test_whole_numbers_take_as_few_bytes_as_they_need():
     with zipfile.ZipFile(io.BytesIO(CONTENT)) as archive:
-        unpacked = pyarrow.input_stream(pyarrow.BufferReader(archive.read("0.npy.zst")), compression="zstd").read()
+        unpacked = pyarrow.input_stream(
+            pyarrow.BufferReader(archive.read("0.npy.zst")), compression="zstd"
+        ).read()
     assert np.load(io.BytesIO(unpacked)).dtype == np.int16
 
 
@@ -93,9 +106,15 @@ def test_any_cut_is_noticed(length):
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
-    """Whatever stands in the file: it is refused, or arrays come of the types and sizes that it says; nothing else is raised."""
+    """Whatever stands in the file: it is refused, or arrays come of the types and sizes that it
+    says; nothing else is raised.
+    """
     place = data.draw(st.integers(0, len(CONTENT) - len(PLACEHOLDER) - 1))
-    content = seal(CONTENT[:place] + data.draw(st.binary(min_size=1, max_size=8)) + CONTENT[place + data.draw(st.integers(0, 8)) :])
+    content = seal(
+        CONTENT[:place]
+        + data.draw(st.binary(min_size=1, max_size=8))
+        + CONTENT[place + data.draw(st.integers(0, 8)) :]
+    )
     try:
         arrays = opened(content)
     except Damaged:
@@ -110,16 +129,35 @@ def test_a_checksum_that_fits_saves_no_nonsense_from_being_noticed(data):
         (b"PK\x05\x06" + bytes(18), "is damaged or no file of kdgraph (its checksum is not there)"),
         (CONTENT[:-1] + b"x", "is damaged (its checksum does not fit)"),
         (seal(b"no zip" + PLACEHOLDER), "is damaged (BadZipFile: File is not a zip file)"),
-        (archive_of({}), "is damaged (KeyError: \"There is no item named 'document.json' in the archive\")"),
+        (
+            archive_of({}),
+            "is damaged (KeyError: \"There is no item named 'document.json' in the archive\")",
+        ),
         (archive_of({"document.json": b"{}"}), "is damaged (KeyError: 'arrays')"),
-        (archive_of({"document.json": b'"text"'}), "is damaged (AttributeError: 'str' object has no attribute 'pop')"),
+        (
+            archive_of({"document.json": b'"text"'}),
+            "is damaged (AttributeError: 'str' object has no attribute 'pop')",
+        ),
         (cut_member(), "is damaged (EOFError)"),
         (
             archive_of({"document.json": b'{"arrays": [["<f8", -1, 9]]}'}),
-            "is damaged (ValueError: its arrays are too large for such a file, or for this machine)",
+            (
+                "is damaged (ValueError: its arrays are too large for such a file, or for this"
+                " machine)"
+            ),
         ),
     ],
-    ids=["empty", "an empty zip", "another sum", "no zip", "no document", "no table", "text", "a member that ends early", "negative"],
+    ids=[
+        "empty",
+        "an empty zip",
+        "another sum",
+        "no zip",
+        "no document",
+        "no table",
+        "text",
+        "a member that ends early",
+        "negative",
+    ],
 )
 def test_what_is_no_such_file_is_refused_in_one_line(content, message):
     with pytest.raises(Damaged) as caught:
@@ -137,13 +175,27 @@ def test_an_array_of_python_objects_is_not_read():
     evil = npy(np.array([print], dtype=object), allow_pickle=True)
     for said in ("|O", "<i8"):
         with pytest.raises(Damaged, match="is object"):
-            unpack(archive_of({"document.json": json.dumps({"arrays": [[said, 1, len(evil)]]}).encode(), "0.npy": evil}))
+            unpack(
+                archive_of(
+                    {
+                        "document.json": json.dumps({"arrays": [[said, 1, len(evil)]]}).encode(),
+                        "0.npy": evil,
+                    }
+                )
+            )
 
 
 def test_an_array_of_another_type_or_size_is_not_read():
     for said, n in (("<i4", 3), ("<i8", 4), ("<i8", 2), ("<U1", 3)):
         with pytest.raises(Damaged):
-            unpack(archive_of({"document.json": json.dumps({"arrays": [[said, n, 152]]}).encode(), "0.npy": npy(np.arange(3.0))}))
+            unpack(
+                archive_of(
+                    {
+                        "document.json": json.dumps({"arrays": [[said, n, 152]]}).encode(),
+                        "0.npy": npy(np.arange(3.0)),
+                    }
+                )
+            )
 
 
 def test_a_small_file_cannot_ask_for_all_memory():
@@ -159,11 +211,27 @@ def test_nor_unpack_to_more_than_it_says():
         (["<f8", 40_000_000, 200_000], "too large"),
     ):
         with pytest.raises(Damaged, match=message):
-            unpack(archive_of({"document.json": json.dumps({"arrays": [table]}).encode(), "0.npy.zst": zeros}))
+            unpack(
+                archive_of(
+                    {"document.json": json.dumps({"arrays": [table]}).encode(), "0.npy.zst": zeros}
+                )
+            )
     short, long = npy(np.arange(3.0))[:-1], npy(np.arange(3.0)) + b" "
-    for content, message in ((short, "an array ends early"), (long, "array 0 is longer than it says")):
+    for content, message in (
+        (short, "an array ends early"),
+        (long, "array 0 is longer than it says"),
+    ):
         with pytest.raises(Damaged, match=message):
-            unpack(archive_of({"document.json": json.dumps({"arrays": [["<f8", 3, len(content)]]}).encode(), "0.npy": content}))
+            unpack(
+                archive_of(
+                    {
+                        "document.json": (
+                            json.dumps({"arrays": [["<f8", 3, len(content)]]}).encode()
+                        ),
+                        "0.npy": content,
+                    }
+                )
+            )
     with pytest.raises(Damaged, match=r"document.json is too large for such a file"):
         unpack(archive_of({"document.json": b" " * 300_000_000}))
 
@@ -183,7 +251,9 @@ def test_no_file_may_fill_the_memory_of_the_machine(monkeypatch):
     content = pack({}, [ones, ones + 1, ones + 2])
     assert len(unpack(content)[1]) == 3
     monkeypatch.setattr(archives, "_memory", lambda: 20_000_000)
-    with pytest.raises(Damaged, match=r"its arrays are too large for such a file, or for this machine\)$"):
+    with pytest.raises(
+        Damaged, match=r"its arrays are too large for such a file, or for this machine\)$"
+    ):
         unpack(content)
 
 

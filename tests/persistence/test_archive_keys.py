@@ -36,7 +36,10 @@ def test_a_key_is_made_on_first_use_and_is_the_same_afterwards(folder):
     path = folder / "kdgraph" / "model.key"
     key = current_key()
     assert key.path == path and not key.problem and len(key.secret) == 32
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert (
+        stat.S_IMODE(path.stat().st_mode) == 0o600
+        and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    )
     keys._key_of.cache_clear()
     assert current_key() == key
     assert [each.name for each in path.parent.iterdir()] == ["model.key"]
@@ -82,8 +85,10 @@ def test_only_the_key_that_made_a_file_fits_it(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "other.key"))
     with pytest.raises(Untrusted) as caught:
         read(content, "it")
-    assert str(caught.value) == (
-        f"it was not made with your key ({tmp_path}/other.key), and a model can run code of its maker's choosing when it is read"
+    assert (
+        str(caught.value)
+        == f"it was not made with your key ({tmp_path}/other.key), and a model can run code of its"
+        " maker's choosing when it is read"
     )
     assert read(content, "it", trust=True).value == {"a": 1}
     monkeypatch.delenv(VARIABLE)
@@ -101,27 +106,59 @@ def test_what_is_beside_a_file_needs_the_key_too(tmp_path, monkeypatch):
     assert load(tmp_path / "calibrated.kdg", trust=True) == {"parent": [1, 2]}
 
 
-def test_without_a_place_for_a_key_a_file_is_read_by_the_process_that_wrote_it_alone(closed, tmp_path):
+def test_without_a_place_for_a_key_a_file_is_read_by_the_process_that_wrote_it_alone(
+    closed, tmp_path
+):
     line = (
-        f"{tmp_path}/it.kdg will have to be trusted when it is read: your key for models cannot be kept in {closed} "
-        "(Not a directory); KDGRAPH_KEY_FILE=FILE names another place"
+        f"{tmp_path}/it.kdg will have to be trusted when it is read: your key for models cannot be"
+        f" kept in {closed} (Not a directory); KDGRAPH_KEY_FILE=FILE names another place"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(line)}$"):
         save(np.arange(3), tmp_path / "it.kdg")
     np.testing.assert_array_equal(load(tmp_path / "it.kdg"), np.arange(3))
     keys._key_of.cache_clear()  # another process
-    with pytest.raises(Untrusted, match=rf"was not made with your key \(which cannot be kept in {closed}: Not a directory\), and"):
+    with pytest.raises(
+        Untrusted,
+        match=(
+            rf"was not made with your key \(which cannot be kept in {closed}: Not a"
+            r" directory\), and"
+        ),
+    ):
         load(tmp_path / "it.kdg")
     np.testing.assert_array_equal(load(tmp_path / "it.kdg", trust=True), np.arange(3))
 
 
 WRONG = {
-    "words": ("not a key\n", 0o600, "it holds no key (64 hexadecimal digits); remove it, and a new one is made"),
-    "empty": ("", 0o600, "it holds no key (64 hexadecimal digits); remove it, and a new one is made"),
-    "too short": ("ab" * 16, 0o600, "it holds no key (64 hexadecimal digits); remove it, and a new one is made"),
-    "too long": ("ab" * 64, 0o600, "it holds no key (64 hexadecimal digits); remove it, and a new one is made"),
-    "read by all": ("ab" * 32, 0o644, "it is open to every user of this machine (mode 0644; chmod o= {path})"),
-    "written by all": ("ab" * 32, 0o602, "it is open to every user of this machine (mode 0602; chmod o= {path})"),
+    "words": (
+        "not a key\n",
+        0o600,
+        "it holds no key (64 hexadecimal digits); remove it, and a new one is made",
+    ),
+    "empty": (
+        "",
+        0o600,
+        "it holds no key (64 hexadecimal digits); remove it, and a new one is made",
+    ),
+    "too short": (
+        "ab" * 16,
+        0o600,
+        "it holds no key (64 hexadecimal digits); remove it, and a new one is made",
+    ),
+    "too long": (
+        "ab" * 64,
+        0o600,
+        "it holds no key (64 hexadecimal digits); remove it, and a new one is made",
+    ),
+    "read by all": (
+        "ab" * 32,
+        0o644,
+        "it is open to every user of this machine (mode 0644; chmod o= {path})",
+    ),
+    "written by all": (
+        "ab" * 32,
+        0o602,
+        "it is open to every user of this machine (mode 0602; chmod o= {path})",
+    ),
 }
 
 
@@ -134,11 +171,19 @@ def test_a_file_that_holds_no_secret_is_no_key(tmp_path, monkeypatch, text, mode
     keys._key_of.cache_clear()
     problem = problem.format(path=path)
     key = current_key()
-    assert key.problem == problem and path.read_text() == text and key.secret.hex() not in text and len(key.secret) == 32
+    assert (
+        key.problem == problem
+        and path.read_text() == text
+        and key.secret.hex() not in text
+        and len(key.secret) == 32
+    )
     monkeypatch.setenv(VARIABLE, str(path))
     with pytest.raises(UnusableKey) as caught:
         to_bytes([1])
-    way_out = "name a file that you can read and others cannot write, or unset the variable to use your own key"
+    way_out = (
+        "name a file that you can read and others cannot write, or unset the variable to use your"
+        " own key"
+    )
     assert str(caught.value) == f"KDGRAPH_KEY_FILE={path}: {problem}; {way_out}"
     assert caught.value.exit_code == 2
 
@@ -156,7 +201,9 @@ def test_a_key_that_is_closed_to_others_again_is_the_same_key(tmp_path):
 def test_a_signed_file_gives_the_key_away_to_nobody(tmp_path):
     save([1], tmp_path / "it.kdg")
     content = (tmp_path / "it.kdg").read_bytes()
-    assert current_key().secret not in content and current_key().secret.hex().encode() not in content
+    assert (
+        current_key().secret not in content and current_key().secret.hex().encode() not in content
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert load(tmp_path / "it.kdg") == [1]

@@ -37,23 +37,38 @@ def with_attribute(value: Any, name: str, attribute: Any) -> Any:
 
 
 REPLACED = {
-    "a method": (lambda: with_attribute(Model(None), "gives", nn.ReLU()), "an attribute would replace Model.gives"),
-    "a property": (lambda: with_attribute(Model(None), "takes_groups", True), "an attribute would replace Model.takes_groups"),
+    "a method": (
+        lambda: with_attribute(Model(None), "gives", nn.ReLU()),
+        "an attribute would replace Model.gives",
+    ),
+    "a property": (
+        lambda: with_attribute(Model(None), "takes_groups", True),
+        "an attribute would replace Model.takes_groups",
+    ),
     "a method of a base": (
         lambda: with_attribute(LogisticRegression(), "get_params", nn.ReLU()),
         "an attribute would replace LogisticRegression.get_params",
     ),
-    "a layer's forward": (lambda: with_attribute(nn.Linear(2, 2), "forward", nn.ReLU()), "an attribute would replace Linear.forward"),
+    "a layer's forward": (
+        lambda: with_attribute(nn.Linear(2, 2), "forward", nn.ReLU()),
+        "an attribute would replace Linear.forward",
+    ),
     "a flag of a class": (
         lambda: with_attribute(EncoderNetwork(), "images_only", False),
         "an attribute would replace EncoderNetwork.images_only",
     ),
-    "a value of another type": (lambda: with_attribute(LassoLars(), "method", 3), "an attribute would replace LassoLars.method"),
+    "a value of another type": (
+        lambda: with_attribute(LassoLars(), "method", 3),
+        "an attribute would replace LassoLars.method",
+    ),
     "a special name": (
         lambda: with_attribute(RandomForestClassifier(), "__sklearn_clone__", nn.ReLU()),
         "'__sklearn_clone__' cannot be an attribute of a RandomForestClassifier",
     ),
-    "a name that is none": (lambda: with_attribute(Model(None), 3, 1), "3 cannot be an attribute of a Model"),  # pyright: ignore
+    "a name that is none": (
+        lambda: with_attribute(Model(None), 3, 1),
+        "3 cannot be an attribute of a Model",
+    ),  # pyright: ignore
 }
 
 
@@ -77,7 +92,9 @@ def test_no_name_in_the_document_makes_torch_call_another_layer(name):
         names[names.index("training")] = name
 
     read(tampered(nn.Linear(2, 2), lambda document, arrays: None), "it")
-    with pytest.raises(Damaged, match=rf"{name}( of a Linear|' cannot be an attribute of a Linear)?\)$"):
+    with pytest.raises(
+        Damaged, match=rf"{name}( of a Linear|' cannot be an attribute of a Linear)?\)$"
+    ):
         read(tampered(nn.Linear(2, 2), rename), "it")
 
 
@@ -101,7 +118,9 @@ def test_what_a_class_itself_keeps_there_may_stay():
     assert lazy.twice == 2
     lazy.weight, vars(lazy)["f"] = 3, 4
     assert vars(read(to_bytes(lazy), "it").value) == {"twice": 2, "weight": 3, "f": 4}
-    assert read(to_bytes(EncoderNetwork(hidden=(3,))), "it").value.hidden == (3,)  # the class has a default under that name
+    assert read(to_bytes(EncoderNetwork(hidden=(3,))), "it").value.hidden == (
+        3,
+    )  # the class has a default under that name
 
 
 def stack() -> StackingClassifier:
@@ -111,21 +130,38 @@ def stack() -> StackingClassifier:
 CALLED = {
     "of a stack": lambda: with_attribute(stack(), "stack_method_", ["fit_predict"]),
     "of a scorer": lambda: with_attribute(get_scorer("accuracy"), "_response_method", "fit"),
-    "of a threshold": lambda: FixedThresholdClassifier(LogisticRegression(), response_method="set_params"),
-    "of a chain": lambda: with_attribute(ClassifierChain(LogisticRegression()), "chain_method_", "fit"),
-    "in a tuple": lambda: with_attribute(get_scorer("accuracy"), "_response_method", ("predict", "fit")),
-    "that is no text": lambda: with_attribute(get_scorer("accuracy"), "_response_method", nn.ReLU()),
+    "of a threshold": lambda: FixedThresholdClassifier(
+        LogisticRegression(), response_method="set_params"
+    ),
+    "of a chain": lambda: with_attribute(
+        ClassifierChain(LogisticRegression()), "chain_method_", "fit"
+    ),
+    "in a tuple": lambda: with_attribute(
+        get_scorer("accuracy"), "_response_method", ("predict", "fit")
+    ),
+    "that is no text": lambda: with_attribute(
+        get_scorer("accuracy"), "_response_method", nn.ReLU()
+    ),
 }
 
 
 @pytest.mark.parametrize("make", CALLED.values(), ids=CALLED)
 def test_a_method_that_is_called_by_its_name_is_one_that_predicts(make):
-    with pytest.raises(Damaged, match=r"^it is damaged \(ValueError: \w+ of a \w+ names .*, which is no method that predicts\)$"):
+    with pytest.raises(
+        Damaged,
+        match=(
+            r"^it is damaged \(ValueError: \w+ of a \w+ names .*, which is no method that"
+            r" predicts\)$"
+        ),
+    ):
         read(unchecked(make()), "it")
     with pytest.raises(CannotSave):
         to_bytes(make())
     assert read(to_bytes(stack()), "it").value.stack_method_ == ["predict_proba"]
-    assert read(to_bytes(get_scorer("roc_auc")), "it").value._response_method == ("decision_function", "predict_proba")
+    assert read(to_bytes(get_scorer("roc_auc")), "it").value._response_method == (
+        "decision_function",
+        "predict_proba",
+    )
 
 
 def with_hook() -> nn.Module:
@@ -136,12 +172,18 @@ def with_hook() -> nn.Module:
 
 MODULES = {
     "a hook": (with_hook, "a Linear comes with hooks (_forward_hooks)"),
-    "a number as a layer": (lambda: with_attribute(nn.Sequential(), "_modules", {"0": 3}), "_modules of a Sequential holds another thing"),
+    "a number as a layer": (
+        lambda: with_attribute(nn.Sequential(), "_modules", {"0": 3}),
+        "_modules of a Sequential holds another thing",
+    ),
     "a layer as a parameter": (
         lambda: with_attribute(nn.Linear(2, 2), "_parameters", {"weight": nn.ReLU()}),
         "_parameters of a Linear holds another thing",
     ),
-    "no dict of buffers": (lambda: with_attribute(nn.ReLU(), "_buffers", [torch.ones(1)]), "_buffers of a ReLU is no dict of names"),
+    "no dict of buffers": (
+        lambda: with_attribute(nn.ReLU(), "_buffers", [torch.ones(1)]),
+        "_buffers of a ReLU is no dict of names",
+    ),
 }
 
 
@@ -155,13 +197,22 @@ def test_a_layer_has_layers_parameters_and_buffers_and_no_hooks(make, message):
 
 
 PARAMETERS = {
-    "text for a number": (lambda: DensityGate(LogisticRegression(), alpha="all"), "alpha must be a number in (0, 1), got 'all'"),  # pyright: ignore
-    "beyond its range": (lambda: DensityGate(LogisticRegression(), alpha=2.0), "alpha must be in (0, 1), got 2.0"),
+    "text for a number": (
+        lambda: DensityGate(LogisticRegression(), alpha="all"),
+        "alpha must be a number in (0, 1), got 'all'",
+    ),  # pyright: ignore
+    "beyond its range": (
+        lambda: DensityGate(LogisticRegression(), alpha=2.0),
+        "alpha must be in (0, 1), got 2.0",
+    ),
     "another word": (
         lambda: MultilayerPerceptron(optimizer="evil"),  # pyright: ignore
         "optimizer must be one of adam, sgd, got 'evil'",
     ),
-    "a layer for text": (lambda: EncoderNetwork(pretrain=nn.ReLU()), "pretrain must be one of none, contrastive, got ReLU()"),  # pyright: ignore
+    "a layer for text": (
+        lambda: EncoderNetwork(pretrain=nn.ReLU()),
+        "pretrain must be one of none, contrastive, got ReLU()",
+    ),  # pyright: ignore
 }
 
 
@@ -173,26 +224,36 @@ def test_parameters_of_kdgraph_are_what_their_annotations_require(make, message)
 
 
 def test_parameters_that_fit_are_read():
-    gate = read(to_bytes(DensityGate(TemperatureScaling(LogisticRegression()), alpha=0.1)), "it").value
+    gate = read(
+        to_bytes(DensityGate(TemperatureScaling(LogisticRegression()), alpha=0.1)), "it"
+    ).value
     assert gate.alpha == 0.1
 
 
-@pytest.mark.parametrize("cls", [EncoderNetwork, RandomForestClassifier, nn.Linear], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "cls", [EncoderNetwork, RandomForestClassifier, nn.Linear], ids=lambda cls: cls.__name__
+)
 def test_a_class_is_no_value(cls):
     """Else a function transformer would call it, with parameters of the file's."""
-    with pytest.raises(Damaged, match=rf"^it is damaged \(TypeError: {cls.__name__} is no plain type\)$"):
+    with pytest.raises(
+        Damaged, match=rf"^it is damaged \(TypeError: {cls.__name__} is no plain type\)$"
+    ):
         read(unchecked(FunctionTransformer(cls)), "it")
     with pytest.raises(CannotSave) as caught:
         to_bytes(FunctionTransformer(cls))
     name = f"{cls.__name__} of {cls.__module__}"
-    assert str(caught.value) == f"the class {name} cannot be saved as a value: only objects of it can"
+    assert (
+        str(caught.value) == f"the class {name} cannot be saved as a value: only objects of it can"
+    )
 
 
 def test_a_family_that_scipy_does_not_have_is_refused():
     family = ScipyFamily("norm", {"loc": np.zeros(2), "scale": np.ones(2)})
     assert read(to_bytes(family), "it").value.ppf(0.5).tolist() == [0.0, 0.0]
     object.__setattr__(family, "family", "distributions")
-    with pytest.raises(Damaged, match=r"scipy\.stats has no continuous family named 'distributions'"):
+    with pytest.raises(
+        Damaged, match=r"scipy\.stats has no continuous family named 'distributions'"
+    ):
         read(unchecked(family), "it")
 
 
@@ -201,7 +262,8 @@ def payload(tmp_path, monkeypatch):
     """A module whose import, and whose call, leave a file; gives the path of that file."""
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "payload_module.py").write_text(
-        "from pathlib import Path\nMARK = Path(__file__).with_name('mark')\nMARK.touch()\ndef make(**options):\n    MARK.touch()\n"
+        "from pathlib import Path\nMARK = Path(__file__).with_name('mark')\nMARK.touch()\ndef"
+        " make(**options):\n    MARK.touch()\n"
     )
     yield tmp_path / "mark"
     sys.modules.pop("payload_module", None)
@@ -231,10 +293,15 @@ def test_a_prediction_imports_and_calls_nothing_that_the_file_names(payload):
     assert not payload.exists()
     with pytest.raises(ValueError, match=r"must give a torch\.nn\.Module"):
         model.ask(["distribution"], np.zeros((6, 1, 4, 4)))
-    assert payload.exists()  # the attack works where all of it is admitted, so what refuses it is tested
+    assert (
+        payload.exists()
+    )  # the attack works where all of it is admitted, so what refuses it is tested
 
 
-@pytest.mark.parametrize(("model", "name"), [("payload_module.make", "payload_module.make"), ("facebook/dinov2-small", "transformers")])
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [("payload_module.make", "payload_module.make"), ("facebook/dinov2-small", "transformers")],
+)
 def test_an_encoder_from_a_file_imports_nothing_that_was_not_named(model, name):
     content = by_another(to_bytes(EncoderNetwork(model=model)))
     with pytest.raises(Untrusted) as caught:

@@ -41,10 +41,14 @@ MUTATIONS = 120
 def files() -> dict[str, bytes]:
     """A small file of each kind of thing that a file holds."""
     forest = RandomForestClassifier(2, max_depth=3, random_state=0).fit(X[:30], Y[:30])
-    graph = KernelDensityForest(FrozenEstimator(forest), random_state=0).fit(X[:30], Y[:30], X_calibration=X[30:], y_calibration=Y[30:])
+    graph = KernelDensityForest(FrozenEstimator(forest), random_state=0).fit(
+        X[:30], Y[:30], X_calibration=X[30:], y_calibration=Y[30:]
+    )
     network = MultilayerPerceptron(hidden=[3], max_epochs=1, random_state=0).fit(X, Y)
     boosted = HistGradientBoostingClassifier(max_iter=1, min_samples_leaf=5).fit(X, Y)
-    piped = make_pipeline(FunctionTransformer(np.log1p), OneHotEncoder(handle_unknown="ignore"), LogisticRegression()).fit(X, Y)
+    piped = make_pipeline(
+        FunctionTransformer(np.log1p), OneHotEncoder(handle_unknown="ignore"), LogisticRegression()
+    ).fit(X, Y)
     scaled = TemperatureScaling(FrozenEstimator(network)).fit(X, Y)
     regressor = PredictiveRegressor(EncoderNetwork(hidden=(2,)), method="predict")
     models = {
@@ -52,7 +56,20 @@ def files() -> dict[str, bytes]:
         "network": Model(network, {"calibrator": scaled}),
         "boosted": Model(boosted),
         "pipeline": Model(piped),
-        "unfitted": Model(regressor, {"values": [np.float32(1), {1, 2}, (1, b"x"), {1: 2.0}, float("inf"), np.dtype("f8"), float]}),
+        "unfitted": Model(
+            regressor,
+            {
+                "values": [
+                    np.float32(1),
+                    {1, 2},
+                    (1, b"x"),
+                    {1: 2.0},
+                    float("inf"),
+                    np.dtype("f8"),
+                    float,
+                ]
+            },
+        ),
     }
     return {name: to_bytes(model) for name, model in models.items()}
 
@@ -80,33 +97,127 @@ class Seen:
 
     @property
     def strange(self) -> list[tuple[Any, ...]]:
-        """Events other than imports of the libraries, reading files, and caches of compiled modules."""
-        return [event for event in self.events if not (is_known_import(event) or is_harmless_opening(event))]
+        """Events other than imports of the libraries, reading files, and caches of compiled
+        modules.
+        """
+        return [
+            event
+            for event in self.events
+            if not (is_known_import(event) or is_harmless_opening(event))
+        ]
 
 
-WATCHED = {"import", "open", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.remove", "os.rename", "os.mkdir", "os.rmdir"}
-WATCHED |= {"subprocess.Popen", "socket.connect", "socket.bind", "pty.spawn", "shutil.rmtree", "ctypes.dlopen", "code.__new__"}
-PACKAGES = {"kdgraph", "sklearn", "numpy", "scipy", "torch", "pyarrow", "joblib", "threadpoolctl", "numba", "llvmlite", "pandas"}
-HOSTILE = ["trap_module:Thing", "trap_module.inner:Thing", "antigravity:geohash", "os:system", "subprocess:Popen", "builtins:exec"]
-HOSTILE += ["kdgraph.cli:main", "sklearn.datasets._base:load_files", "torch.hub:load", "torch.nn.modules.module:_WrappedHook"]
-HOSTILE += ["sklearn.utils.fixes:trap", "kdgraph.verbs.run:main", "pickle:Unpickler", "functools:partial", "trap_module"]
-ATTRIBUTES = ["__class__", "__dict__", "gives", "predict_proba", "forward", "_forward_hooks", "method", "model", "fit", "get_params"]
-VALUES = [None, True, 0, -1, 2**40, 1.5, "", "fit", "trap_module:make", "é\n", [], {}, ["ref", 0], ["ref", 10**6], ["class", "eval"]]
-VALUES += [["object", 0], ["function", 0], ["float", "nan"], ["list"], ["shared", "parent"], ["tensor"], ["ufunc", "numpy", "load"]]
+WATCHED = {
+    "import",
+    "open",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.fork",
+    "os.remove",
+    "os.rename",
+    "os.mkdir",
+    "os.rmdir",
+}
+WATCHED |= {
+    "subprocess.Popen",
+    "socket.connect",
+    "socket.bind",
+    "pty.spawn",
+    "shutil.rmtree",
+    "ctypes.dlopen",
+    "code.__new__",
+}
+PACKAGES = {
+    "kdgraph",
+    "sklearn",
+    "numpy",
+    "scipy",
+    "torch",
+    "pyarrow",
+    "joblib",
+    "threadpoolctl",
+    "numba",
+    "llvmlite",
+    "pandas",
+}
+HOSTILE = [
+    "trap_module:Thing",
+    "trap_module.inner:Thing",
+    "antigravity:geohash",
+    "os:system",
+    "subprocess:Popen",
+    "builtins:exec",
+]
+HOSTILE += [
+    "kdgraph.cli:main",
+    "sklearn.datasets._base:load_files",
+    "torch.hub:load",
+    "torch.nn.modules.module:_WrappedHook",
+]
+HOSTILE += [
+    "sklearn.utils.fixes:trap",
+    "kdgraph.verbs.run:main",
+    "pickle:Unpickler",
+    "functools:partial",
+    "trap_module",
+]
+ATTRIBUTES = [
+    "__class__",
+    "__dict__",
+    "gives",
+    "predict_proba",
+    "forward",
+    "_forward_hooks",
+    "method",
+    "model",
+    "fit",
+    "get_params",
+]
+VALUES = [
+    None,
+    True,
+    0,
+    -1,
+    2**40,
+    1.5,
+    "",
+    "fit",
+    "trap_module:make",
+    "é\n",
+    [],
+    {},
+    ["ref", 0],
+    ["ref", 10**6],
+    ["class", "eval"],
+]
+VALUES += [
+    ["object", 0],
+    ["function", 0],
+    ["float", "nan"],
+    ["list"],
+    ["shared", "parent"],
+    ["tensor"],
+    ["ufunc", "numpy", "load"],
+]
 VALUES += [["set", {}], [[]], ["pattern", "(", 0]]
 
 
 def is_known_import(event: tuple[Any, ...]) -> bool:
     root = str(event[1]).partition(".")[0]
     return event[0] == "import" and (
-        root in PACKAGES or (root in sys.stdlib_module_names and root != "antigravity") or root.startswith("_")
+        root in PACKAGES
+        or (root in sys.stdlib_module_names and root != "antigravity")
+        or root.startswith("_")
     )
 
 
 def is_harmless_opening(event: tuple[Any, ...]) -> bool:
     if event[0] not in ("open", "os.rename", "os.mkdir"):
         return False
-    writes = event[0] != "open" or (isinstance(event[3], int) and event[3] & (os.O_WRONLY | os.O_RDWR))
+    writes = event[0] != "open" or (
+        isinstance(event[3], int) and event[3] & (os.O_WRONLY | os.O_RDWR)
+    )
     return not writes or "__pycache__" in str(event[1])
 
 
@@ -120,7 +231,9 @@ def seen() -> Seen:
 @pytest.fixture(autouse=True)
 def trap(tmp_path, monkeypatch) -> Iterator[None]:
     """A module that waits to be imported."""
-    (tmp_path / "trap_module.py").write_text("class Thing:\n    pass\n\ndef make(**options):\n    raise AssertionError\n")
+    (tmp_path / "trap_module.py").write_text(
+        "class Thing:\n    pass\n\ndef make(**options):\n    raise AssertionError\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     yield
     sys.modules.pop("trap_module", None)
@@ -129,7 +242,13 @@ def trap(tmp_path, monkeypatch) -> Iterator[None]:
 def paths_in(node: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where something stands in a document."""
     yield here
-    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    items = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
     for key, item in items:
         yield from paths_in(item, (*here, key))
 
@@ -162,7 +281,11 @@ def change_json(document: dict[str, Any], rng: np.random.Generator) -> None:
 def change_names(document: dict[str, Any], rng: np.random.Generator) -> None:
     """Another class, another field, another function, or a plea to be admitted."""
     kind, name = rng.integers(4), HOSTILE[rng.integers(len(HOSTILE))]
-    entry = document["classes"][rng.integers(len(document["classes"]))] if document["classes"] else ["", []]
+    entry = (
+        document["classes"][rng.integers(len(document["classes"]))]
+        if document["classes"]
+        else ["", []]
+    )
     if kind == 0:
         entry[0] = name
         document["admitted"] = [name]
@@ -180,7 +303,11 @@ def change_arrays(arrays: list[np.ndarray], rng: np.random.Generator) -> None:
     k = rng.integers(len(arrays))
     kind, array = rng.integers(3), arrays[k].copy()
     if kind == 0:
-        array = array.astype(rng.choice(["i1", "f4", "U5", "?", "i8"])) if array.dtype.kind in "biuf" else array
+        array = (
+            array.astype(rng.choice(["i1", "f4", "U5", "?", "i8"]))
+            if array.dtype.kind in "biuf"
+            else array
+        )
     elif kind == 1:
         array = array[: rng.integers(len(array) + 1)]
     elif len(array) and array.dtype.kind in "biuf":
@@ -203,9 +330,15 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
         else:
             try:
                 (change_json, change_names)[kind - 1](document, rng)
-            except (LookupError, TypeError, AttributeError):  # an earlier mutation took the place away
+            except (
+                LookupError,
+                TypeError,
+                AttributeError,
+            ):  # an earlier mutation took the place away
                 continue
-    return by_another(pack({key: value for key, value in document.items() if key != "arrays"}, arrays))
+    return by_another(
+        pack({key: value for key, value in document.items() if key != "arrays"}, arrays)
+    )
 
 
 @pytest.mark.parametrize("name", ["forest", "network", "boosted", "pipeline", "unfitted"])
@@ -224,7 +357,9 @@ def test_a_mutated_file_is_read_or_refused_in_one_line(name, seen):
             lines.append(str(error))
         assert not seen.strange, f"seed {seed}"
     assert not [line for line in lines if not line.isprintable() or len(line) > 500]
-    assert min(outcomes.values()) >= MUTATIONS // 20, outcomes  # else mutations are too gentle or too wild
+    assert min(outcomes.values()) >= MUTATIONS // 20, (
+        outcomes
+    )  # else mutations are too gentle or too wild
 
 
 def test_what_watches_sees_an_import_a_command_and_a_file(seen, tmp_path):

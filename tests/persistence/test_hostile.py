@@ -1,4 +1,6 @@
-"""Files that somebody else has written: nothing of theirs is imported, called or walked through that is not known and sound."""
+"""Files that somebody else has written: nothing of theirs is imported, called or walked through
+that is not known and sound.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -59,13 +65,23 @@ X, Y = RNG.random((60, 3)), np.arange(60) % 2
 )
 def test_a_class_that_is_not_on_the_list_is_not_made(name):
     with pytest.raises(Untrusted) as caught:
-        read(by_another(of(["object", 0], classes=[[name, []]], admitted=[name])), "it.kdg", trust=True)
-    assert str(caught.value) == f"it.kdg needs what is not known to be harmless: {name.replace(':', '.')}"
+        read(
+            by_another(of(["object", 0], classes=[[name, []]], admitted=[name])),
+            "it.kdg",
+            trust=True,
+        )
+    assert (
+        str(caught.value)
+        == f"it.kdg needs what is not known to be harmless: {name.replace(':', '.')}"
+    )
     assert caught.value.names == (name,)
 
 
 def test_nor_is_its_module_imported(tmp_path, monkeypatch):
-    (tmp_path / "strange.py").write_text("from pathlib import Path\nPath(__file__).with_name('was_here').touch()\nclass Thing: pass\n")
+    (tmp_path / "strange.py").write_text(
+        "from pathlib import Path\nPath(__file__).with_name('was_here').touch()\nclass Thing:"
+        " pass\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     content = by_another(of(["object", 0], classes=[["strange:Thing", []]]))
     for trust in (False, True, ["strange.Other"]):
@@ -86,20 +102,30 @@ def test_a_file_of_the_users_own_says_itself_what_it_needs():
         to_bytes(Thing(), trusted=["another.package"])
 
 
-@pytest.mark.parametrize("trust", [[f"{__name__}.Thing"], [f"{__name__}:Thing"], [__name__], [__name__.partition(".")[0]]])
+@pytest.mark.parametrize(
+    "trust",
+    [[f"{__name__}.Thing"], [f"{__name__}:Thing"], [__name__], [__name__.partition(".")[0]]],
+)
 def test_what_is_trusted_by_its_name_or_package_is_made(trust):
     assert type(read(by_another(to_bytes(Thing())), "it", trust=trust).value) is Thing
 
 
-@pytest.mark.parametrize("trust", [True, ["Thing"], [f"{__name__}.Thin"], [f"{__name__}.Thing.more"], [""]])
+@pytest.mark.parametrize(
+    "trust", [True, ["Thing"], [f"{__name__}.Thin"], [f"{__name__}.Thing.more"], [""]]
+)
 def test_other_names_trust_nothing(trust):
     with pytest.raises(Untrusted):
         read(by_another(to_bytes(Thing())), "it", trust=trust)
 
 
 def test_many_classes_are_named_in_part():
-    with pytest.raises(Untrusted, match=r"^it needs what is not known to be harmless: a\.A, b\.B, c\.C and 2 more$"):
-        read(of(None, classes=[["d:D", []], ["c:C", []], ["b:B", []], ["a:A", []], ["e:E", []]]), "it")
+    with pytest.raises(
+        Untrusted, match=r"^it needs what is not known to be harmless: a\.A, b\.B, c\.C and 2 more$"
+    ):
+        read(
+            of(None, classes=[["d:D", []], ["c:C", []], ["b:B", []], ["a:A", []], ["e:E", []]]),
+            "it",
+        )
 
 
 @pytest.mark.parametrize("name", ["a:A\nkdg: all is well", "a", "a:\x1b[2J", ":", 3, None, ["a:A"]])
@@ -128,8 +154,14 @@ def test_a_function_is_not_read_only_because_its_package_is_known(name):
     ("name", "what"),
     [
         ("kdgraph.geometry.kinds:partition_of", "is another thing"),  # a function as a class
-        ("kdgraph.density.classifiers:RandomForestClassifier", "is another thing"),  # at home elsewhere
-        ("kdgraph.density.classifiers:Gone", "module 'kdgraph.density.classifiers' has no attribute 'Gone'"),
+        (
+            "kdgraph.density.classifiers:RandomForestClassifier",
+            "is another thing",
+        ),  # at home elsewhere
+        (
+            "kdgraph.density.classifiers:Gone",
+            "module 'kdgraph.density.classifiers' has no attribute 'Gone'",
+        ),
         ("kdgraph.density.gone:Gone", "No module named 'kdgraph.density.gone'"),
         ("kdgraph.density.graph:KernelDensityGraph.visit", "is another thing"),
     ],
@@ -137,7 +169,9 @@ def test_a_function_is_not_read_only_because_its_package_is_known(name):
 def test_a_known_package_gives_its_own_classes_only(name, what):
     with pytest.raises(CannotLoad) as caught:
         read(of(["object", 0], classes=[[name, []]]), "it")
-    assert str(caught.value).startswith("it cannot be read by this version (") and what in str(caught.value)
+    assert str(caught.value).startswith("it cannot be read by this version (") and what in str(
+        caught.value
+    )
 
 
 def test_a_compiled_class_is_not_made_without_its_memory():
@@ -181,7 +215,9 @@ def test_senseless_documents_are_refused(value):
         read(of(value), "it")
 
 
-@pytest.mark.parametrize("key", ["format", "versions", "about", "admitted", "classes", "functions", "trees", "value"])
+@pytest.mark.parametrize(
+    "key", ["format", "versions", "about", "admitted", "classes", "functions", "trees", "value"]
+)
 def test_a_part_that_is_missing_is_noticed(key):
     with pytest.raises(Damaged, match=r"^it is damaged \(parts of it are not there\)$"):
         read(tampered(None, lambda document, arrays: document.pop(key)), "it")
@@ -204,7 +240,16 @@ def test_nesting_without_end_is_refused():
 
 
 def _document(value: Any) -> bytes:
-    parts = {"format": 2, "versions": {}, "about": {}, "admitted": [], "classes": [], "functions": [], "trees": None, "arrays": []}
+    parts = {
+        "format": 2,
+        "versions": {},
+        "about": {},
+        "admitted": [],
+        "classes": [],
+        "functions": [],
+        "trees": None,
+        "arrays": [],
+    }
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(100_000)
     try:
@@ -213,7 +258,15 @@ def _document(value: Any) -> bytes:
         sys.setrecursionlimit(limit)
 
 
-@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}, lambda inner: (inner,), lambda inner: Bunch(a=inner)])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: [inner],
+        lambda inner: {"a": inner},
+        lambda inner: (inner,),
+        lambda inner: Bunch(a=inner),
+    ],
+)
 def test_what_can_be_written_is_not_too_deep_to_be_read(wrap):
     read(deepest(wrap), "it")
 
@@ -230,7 +283,16 @@ def deepest(wrap: Callable[[Any], Any]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "part", [{"pool": 9}, {"pool": -1}, {"start": -1}, {"start": 10**9}, {"shape": [10**9]}, {"shape": [-3]}, {"order": "K"}]
+    "part",
+    [
+        {"pool": 9},
+        {"pool": -1},
+        {"start": -1},
+        {"start": 10**9},
+        {"shape": [10**9]},
+        {"shape": [-3]},
+        {"order": "K"},
+    ],
 )
 def test_an_array_stays_inside_its_pool(part):
     def change(document, arrays):
@@ -277,7 +339,11 @@ TREES = {
 @pytest.mark.parametrize("change", TREES.values(), ids=TREES)
 @pytest.mark.parametrize(
     "model",
-    [DecisionTreeClassifier(), RandomForestClassifier(3), GradientBoostingClassifier(n_estimators=3)],
+    [
+        DecisionTreeClassifier(),
+        RandomForestClassifier(3),
+        GradientBoostingClassifier(n_estimators=3),
+    ],
     ids=lambda m: type(m).__name__,
 )
 def test_damaged_trees_are_refused(model, change):
@@ -289,7 +355,13 @@ def test_trees_of_another_version_are_refused():
     def change(document, arrays):
         del document["trees"]["node.missing_go_to_left"]
 
-    with pytest.raises(CannotLoad, match=r"^it cannot be read by this version \(scikit-learn keeps its trees in another form now\)$"):
+    with pytest.raises(
+        CannotLoad,
+        match=(
+            r"^it cannot be read by this version \(scikit-learn keeps its trees in another form"
+            r" now\)$"
+        ),
+    ):
         read(tampered(DecisionTreeClassifier().fit(X, Y), change), "it")
 
 
@@ -303,7 +375,9 @@ def test_a_forest_whose_rows_have_fewer_features_than_its_trees_is_refused():
         read(to_bytes(forest), "it")
 
 
-@pytest.mark.parametrize(("field", "value"), [("left", 10**6), ("right", 0), ("feature_idx", 3), ("feature_idx", -1)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("left", 10**6), ("right", 0), ("feature_idx", 3), ("feature_idx", -1)]
+)
 def test_damaged_trees_of_histogram_boosting_are_refused(field, value):
     model = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5).fit(X, Y)
     nodes = model._predictors[0][0].nodes
@@ -322,7 +396,9 @@ def test_the_tree_of_a_neighbour_search_is_made_anew():
 @pytest.fixture(scope="module")
 def density_forest() -> KernelDensityForest:
     forest = RandomForestClassifier(5, random_state=0).fit(X[:40], Y[:40])
-    return KernelDensityForest(FrozenEstimator(forest), random_state=0).fit(X[:40], Y[:40], X_calibration=X[40:], y_calibration=Y[40:])
+    return KernelDensityForest(FrozenEstimator(forest), random_state=0).fit(
+        X[:40], Y[:40], X_calibration=X[40:], y_calibration=Y[40:]
+    )
 
 
 @pytest.mark.parametrize("node", [-1, 10**5])
@@ -371,15 +447,53 @@ def test_no_damage_to_numbers_ends_the_process(density_forest, tmp_path):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 10**12) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 10**12)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=10,
 )
-TAGS = ["list", "tuple", "dict", "object", "array", "objects", "class", "function", "tree", "ref", "shared", "float", "scalar", "dtype"]
-TAGS += ["bytes", "slice", "range", "sparse", "masked", "random_state", "generator", "ufunc", "loss", "structured", "ordered", "complex"]
+TAGS = [
+    "list",
+    "tuple",
+    "dict",
+    "object",
+    "array",
+    "objects",
+    "class",
+    "function",
+    "tree",
+    "ref",
+    "shared",
+    "float",
+    "scalar",
+    "dtype",
+]
+TAGS += [
+    "bytes",
+    "slice",
+    "range",
+    "sparse",
+    "masked",
+    "random_state",
+    "generator",
+    "ufunc",
+    "loss",
+    "structured",
+    "ordered",
+    "complex",
+]
 
 
-@given(st.tuples(st.sampled_from(TAGS), st.lists(JSON, max_size=5)).map(lambda node: [node[0], *node[1]]))
+@given(
+    st.tuples(st.sampled_from(TAGS), st.lists(JSON, max_size=5)).map(
+        lambda node: [node[0], *node[1]]
+    )
+)
 @settings(max_examples=300, deadline=None)
 def test_no_document_raises_anything_else(value):
     """Read, or refused in one line."""
@@ -403,4 +517,7 @@ def test_what_a_file_shares_is_found_beside_it_and_nowhere_else(tmp_path):
         load(written("../parent"))
     with pytest.raises(CannotLoad) as caught:
         load(written("parent"))
-    assert str(caught.value) == f"{tmp_path / 'inner' / 'it.kdg'} refers to parent.kdg, which is not beside it"
+    assert (
+        str(caught.value)
+        == f"{tmp_path / 'inner' / 'it.kdg'} refers to parent.kdg, which is not beside it"
+    )

@@ -1,4 +1,6 @@
-"""Estimators of scikit-learn that nobody here has thought of: the same predictions to the bit, or refused in one line."""
+"""Estimators of scikit-learn that nobody here has thought of: the same predictions to the bit, or
+refused in one line.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ LABELS = {
 }
 OTHER_LABELS = {"ClassifierChain", "MultiOutputClassifier"}
 OF_ITSELF = {"LabelPropagation", "LabelSpreading"}
-"""Asked for the very array that they were fitted on, these take a shorter way, with other last bits."""
+"""Asked for the very array that they were fitted on, these take a shorter way, with other last
+bits.
+"""
 
 
 def made(cls: type) -> Any:
@@ -47,11 +51,17 @@ def made(cls: type) -> Any:
         "estimator": LogisticRegression(),
         "estimators": [("a", LogisticRegression()), ("b", RandomForestClassifier(3))],
     }
-    given = {name: value for name, value in inner.items() if name in needed and needed[name].default in (inspect.Parameter.empty, None)}
+    given = {
+        name: value
+        for name, value in inner.items()
+        if name in needed and needed[name].default in (inspect.Parameter.empty, None)
+    }
     return cls(**given, **({"max_iter": 3} if cls.__name__.startswith("Hist") else {}))
 
 
-CLASSIFIERS = {name: cls for name, cls in all_estimators(type_filter="classifier") if name not in OTHER_LABELS}
+CLASSIFIERS = {
+    name: cls for name, cls in all_estimators(type_filter="classifier") if name not in OTHER_LABELS
+}
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -71,12 +81,21 @@ def test_every_classifier(name):
 
 PIPELINES = {
     "chosen features": make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression()),
-    "logarithms": make_pipeline(FunctionTransformer(np.log1p), PowerTransformer(), LogisticRegression()),
+    "logarithms": make_pipeline(
+        FunctionTransformer(np.log1p), PowerTransformer(), LogisticRegression()
+    ),
     "columns": make_pipeline(
-        make_column_transformer((OneHotEncoder(handle_unknown="ignore"), [0]), (SimpleImputer(), [1, 2]), remainder="passthrough"),
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), [0]),
+            (SimpleImputer(), [1, 2]),
+            remainder="passthrough",
+        ),
         RandomForestClassifier(5, random_state=0),
     ),
-    "a union": make_pipeline(make_union(KNNImputer(), QuantileTransformer(n_quantiles=10), KBinsDiscretizer(3)), LogisticRegression()),
+    "a union": make_pipeline(
+        make_union(KNNImputer(), QuantileTransformer(n_quantiles=10), KBinsDiscretizer(3)),
+        LogisticRegression(),
+    ),
     "a search": GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2),
 }
 

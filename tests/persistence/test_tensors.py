@@ -16,13 +16,27 @@ def again(value):
     return read(to_bytes(value), "it").value
 
 
-TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64]
+TYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+]
 
 
 @given(st.lists(st.integers(0, 4), max_size=4), st.sampled_from(TYPES), st.randoms())
 @settings(max_examples=100, deadline=None)
 def test_values_shape_and_strides(shape, dtype, random):
-    tensor = torch.arange(int(np.prod(shape))).reshape(shape).to(dtype).permute(random.sample(range(len(shape)), len(shape)))
+    tensor = (
+        torch.arange(int(np.prod(shape)))
+        .reshape(shape)
+        .to(dtype)
+        .permute(random.sample(range(len(shape)), len(shape)))
+    )
     found = again(tensor)
     assert (found.dtype, found.shape, found.requires_grad) == (tensor.dtype, tensor.shape, False)
     assert torch.equal(found, tensor)
@@ -35,7 +49,10 @@ def test_channels_last_stays_so():
     assert again(weight).stride() == weight.stride()
 
 
-@pytest.mark.parametrize("tensor", [torch.ones(1).expand(3, 2), torch.arange(10)[::3], torch.arange(12).reshape(3, 4)[:, 1:3]])
+@pytest.mark.parametrize(
+    "tensor",
+    [torch.ones(1).expand(3, 2), torch.arange(10)[::3], torch.arange(12).reshape(3, 4)[:, 1:3]],
+)
 def test_views_become_tensors_of_their_own(tensor):
     found = again(tensor)
     assert torch.equal(found, tensor) and found.is_contiguous()
@@ -49,7 +66,9 @@ def test_a_parameter_learns_as_before():
 
 
 def test_a_module_gives_the_same_bits_and_ties_what_was_tied():
-    module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.5)).eval()
+    module = nn.Sequential(
+        nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.5)
+    ).eval()
     module[3].weight = module[0].weight
     found = again(module)
     X = torch.rand(7, 3)
@@ -61,11 +80,18 @@ def test_a_module_gives_the_same_bits_and_ties_what_was_tied():
 
 
 def test_types_sizes_and_devices():
-    assert again([torch.float16, torch.Size([1, 2]), torch.device("cpu")]) == [torch.float16, torch.Size([1, 2]), torch.device("cpu")]
+    assert again([torch.float16, torch.Size([1, 2]), torch.device("cpu")]) == [
+        torch.float16,
+        torch.Size([1, 2]),
+        torch.device("cpu"),
+    ]
 
 
 def test_activations_of_torch():
-    assert again([nn.functional.gelu, nn.functional.silu]) == [nn.functional.gelu, nn.functional.silu]
+    assert again([nn.functional.gelu, nn.functional.silu]) == [
+        nn.functional.gelu,
+        nn.functional.silu,
+    ]
     with pytest.raises(CannotSave, match=r"\(rand is none of torch.nn.functional's\)$"):
         to_bytes(torch.rand)
 
@@ -73,7 +99,11 @@ def test_activations_of_torch():
 @pytest.mark.filterwarnings("ignore:Sparse")
 def test_sparse_tensors_are_refused():
     with pytest.raises(
-        CannotSave, match=r"^a value of type Tensor cannot be saved \(a tensor of type Tensor and layout torch.sparse_coo\)$"
+        CannotSave,
+        match=(
+            r"^a value of type Tensor cannot be saved \(a tensor of type Tensor and layout"
+            r" torch.sparse_coo\)$"
+        ),
     ):
         to_bytes(torch.eye(2).to_sparse())
 
@@ -90,7 +120,16 @@ def test_sparse_tensors_are_refused():
         ["torch_function", "os"],
         ["torch_device", "no device"],
     ],
-    ids=["beyond its memory", "before it", "fewer strides", "no type", "of wider numbers", "a function", "a module", "a word"],
+    ids=[
+        "beyond its memory",
+        "before it",
+        "fewer strides",
+        "no type",
+        "of wider numbers",
+        "a function",
+        "a module",
+        "a word",
+    ],
 )
 def test_senseless_tensors_are_refused(node):
     from kdgraph.persistence.archive import pack, unpack

@@ -1,4 +1,6 @@
-"""Values of every kind come back equal, of the same type, and with one object where there was one."""
+"""Values of every kind come back equal, of the same type, and with one object where there was
+one.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,15 @@ def again(value: Any) -> Any:
     return read(to_bytes(value), "it").value
 
 
-PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.complex_numbers() | st.binary(max_size=20)
+PLAIN = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.complex_numbers()
+    | st.binary(max_size=20)
+)
 KEYS = st.text(max_size=4) | st.integers() | st.tuples(st.booleans(), st.text(max_size=2))
 VALUES = st.recursive(
     PLAIN,
@@ -56,21 +66,40 @@ def said(value: Any) -> str:
         return f"{type(value).__name__}({sorted(map(said, value))})"
     if isinstance(value, list | tuple):
         return f"{type(value).__name__}({[said(item) for item in value]})"
-    return f"dict({[(said(key), said(item)) for key, item in value.items()]})" if isinstance(value, dict) else repr(value)
+    return (
+        f"dict({[(said(key), said(item)) for key, item in value.items()]})"
+        if isinstance(value, dict)
+        else repr(value)
+    )
 
 
-TYPES = hnp.scalar_dtypes() | hnp.unicode_string_dtypes() | hnp.array_dtypes(hnp.integer_dtypes() | hnp.floating_dtypes(), max_size=3)
+TYPES = (
+    hnp.scalar_dtypes()
+    | hnp.unicode_string_dtypes()
+    | hnp.array_dtypes(hnp.integer_dtypes() | hnp.floating_dtypes(), max_size=3)
+)
 ARRAYS = hnp.arrays(TYPES, hnp.array_shapes(min_dims=0, min_side=0, max_side=5))
 
 
 @given(ARRAYS, st.sampled_from(["as it is", "fortran", "reversed"]))
 @settings(max_examples=150, deadline=None)
 def test_arrays(array, layout):
-    array = {"as it is": array, "fortran": np.asfortranarray(array), "reversed": array[::-1] if array.ndim else array}[layout]
+    array = {
+        "as it is": array,
+        "fortran": np.asfortranarray(array),
+        "reversed": array[::-1] if array.ndim else array,
+    }[layout]
     found = again(array)
-    assert found.dtype == array.dtype and found.shape == array.shape and found.tobytes() == array.tobytes()
+    assert (
+        found.dtype == array.dtype
+        and found.shape == array.shape
+        and found.tobytes() == array.tobytes()
+    )
     if (array.flags.c_contiguous or array.flags.f_contiguous) and array.dtype.names is None:
-        assert (found.flags.c_contiguous, found.flags.f_contiguous) == (array.flags.c_contiguous, array.flags.f_contiguous)
+        assert (found.flags.c_contiguous, found.flags.f_contiguous) == (
+            array.flags.c_contiguous,
+            array.flags.f_contiguous,
+        )
     assert found.flags.writeable
 
 
@@ -124,7 +153,9 @@ def test_single_values(value):
 
 
 def test_sparse_and_masked_arrays():
-    matrix = scipy.sparse.random_array((5, 4), density=0.4, rng=np.random.default_rng(0), format="csr")
+    matrix = scipy.sparse.random_array(
+        (5, 4), density=0.4, rng=np.random.default_rng(0), format="csr"
+    )
     assert type(again(matrix)) is type(matrix) and (again(matrix) != matrix).nnz == 0
     column = scipy.sparse.csc_matrix(matrix)
     assert type(again(column)) is scipy.sparse.csc_matrix and (again(column) != column).nnz == 0
@@ -132,7 +163,10 @@ def test_sparse_and_masked_arrays():
     np.testing.assert_array_equal(again(masked).filled(-1), [1, -1, 3])
 
 
-@pytest.mark.parametrize("kind", [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64])
+@pytest.mark.parametrize(
+    "kind",
+    [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64],
+)
 def test_generators_go_on_where_they_were(kind):
     rng = np.random.Generator(kind(1))
     rng.random(3)
@@ -248,12 +282,36 @@ def _local() -> Any:
     ("value", "message"),
     [
         (threading.Lock(), "a _thread.lock cannot be saved (cannot pickle '_thread.lock' object)"),
-        (lambda: 1, "<lambda> of test_values cannot be saved: it must stand in a module that can be imported"),
-        (_local(), "_local.<locals>.Local of test_values cannot be saved: it must stand in a module that can be imported"),
-        (functools.partial(print, 1), "a functools.partial cannot be saved: it is more than its fields"),
-        (print, "builtin_function_or_method builtins.print cannot be saved: it is more than its fields"),
-        (MappingProxyType({}), "a builtins.mappingproxy cannot be saved: it is more than its fields"),
-        (np.zeros(1, dtype=[("a", object)]), "an array of [('a', 'O')] cannot be saved: it holds Python objects"),
+        (
+            lambda: 1,
+            (
+                "<lambda> of test_values cannot be saved: it must stand in a module that can be"
+                " imported"
+            ),
+        ),
+        (
+            _local(),
+            (
+                "_local.<locals>.Local of test_values cannot be saved: it must stand in a module"
+                " that can be imported"
+            ),
+        ),
+        (
+            functools.partial(print, 1),
+            "a functools.partial cannot be saved: it is more than its fields",
+        ),
+        (
+            print,
+            "builtin_function_or_method builtins.print cannot be saved: it is more than its fields",
+        ),
+        (
+            MappingProxyType({}),
+            "a builtins.mappingproxy cannot be saved: it is more than its fields",
+        ),
+        (
+            np.zeros(1, dtype=[("a", object)]),
+            "an array of [('a', 'O')] cannot be saved: it holds Python objects",
+        ),
     ],
     ids=["lock", "lambda", "local class", "partial", "builtin", "proxy", "objects in a structure"],
 )
@@ -267,7 +325,9 @@ def test_nesting_without_end_is_refused():
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(CannotSave, match=r"^the value is nested too deeply to be saved: 150 levels are the most$"):
+    with pytest.raises(
+        CannotSave, match=r"^the value is nested too deeply to be saved: 150 levels are the most$"
+    ):
         to_bytes(deep)
 
 
@@ -275,7 +335,9 @@ def test_files_are_replaced_as_a_whole(tmp_path):
     save([1], tmp_path / "it.kdg")
     with pytest.raises(CannotSave):
         save(lambda: 1, tmp_path / "it.kdg")
-    assert load(tmp_path / "it.kdg") == [1] and [path.name for path in tmp_path.iterdir()] == ["it.kdg"]
+    assert load(tmp_path / "it.kdg") == [1] and [path.name for path in tmp_path.iterdir()] == [
+        "it.kdg"
+    ]
 
 
 def test_another_version_of_a_library_is_said_once(monkeypatch):
@@ -290,4 +352,8 @@ def test_another_version_of_a_library_is_said_once(monkeypatch):
         warnings.simplefilter("always")
         read(content, "forest.kdg")
     (only,) = caught
-    assert str(only.message) == f"forest.kdg was written with scikit-learn 1.0 (now {sklearn.__version__}): its numbers may differ"
+    assert (
+        str(only.message)
+        == f"forest.kdg was written with scikit-learn 1.0 (now {sklearn.__version__}): its numbers"
+        " may differ"
+    )

@@ -1,4 +1,6 @@
-"""PIT values where predicted distributions have steps, or hold outcomes impossible: what every recalibrator makes of them."""
+"""PIT values where predicted distributions have steps, or hold outcomes impossible: what every
+recalibrator makes of them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ RECALIBRATORS = [GlobalPit, IsotonicPit, lambda parent, **more: LocalPit(parent,
 
 
 class Ensemble(RegressorMixin, BaseEstimator):
-    """Forty members around x with a third of the spread that outcomes have, other ones for each row."""
+    """Forty members around x with a third of the spread that outcomes have, other ones for each
+    row.
+    """
 
     def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
@@ -25,7 +29,14 @@ class Ensemble(RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X) -> WeightedSamples:
         seeds = np.frombuffer(np.ascontiguousarray(X[:, 0]).tobytes(), dtype=np.uint64)
-        return WeightedSamples(np.stack([np.random.default_rng(seed).normal(x, 1 / 3, 40) for seed, x in zip(seeds, X[:, 0], strict=True)]))
+        return WeightedSamples(
+            np.stack(
+                [
+                    np.random.default_rng(seed).normal(x, 1 / 3, 40)
+                    for seed, x in zip(seeds, X[:, 0], strict=True)
+                ]
+            )
+        )
 
     def predict(self, X):
         return X[:, 0]
@@ -33,16 +44,21 @@ class Ensemble(RegressorMixin, BaseEstimator):
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS, ids=["global", "isotonic", "local"])
 def test_a_narrow_ensemble_is_left_where_outcomes_are(recalibrator):
-    """About half of the outcomes are beyond all its members, and half of the new intervals' ends. Coverage of 2,000 rows by 800 others: the
-    tolerance is 4 standard errors, √(.95·.05·(1/2000 + 1/400)) = 0.012 of each.
+    """About half of the outcomes are beyond all its members, and half of the new intervals' ends.
+    Coverage of 2,000 rows by 800 others: the tolerance is 4 standard errors, √(.95·.05·(1/2000 +
+    1/400)) = 0.012 of each.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(2800, 1))
     y = X[:, 0] + rng.normal(size=2800)
-    model = recalibrator(Ensemble().fit(X, y)).fit(X, y, X_calibration=X[:800], y_calibration=y[:800])
+    model = recalibrator(Ensemble().fit(X, y)).fit(
+        X, y, X_calibration=X[:800], y_calibration=y[:800]
+    )
     said = model.predict_dist(X[800:])
     before = Ensemble().fit(X, y).predict_dist(X[800:])
-    assert coverage(y[800:], before) < 0.6 and coverage(y[800:], said) == pytest.approx(0.95, abs=0.048)
+    assert coverage(y[800:], before) < 0.6 and coverage(y[800:], said) == pytest.approx(
+        0.95, abs=0.048
+    )
     low, high = said.interval(0.95)
     assert (high > before.x[:, -1]).mean() > 0.95 and (low < before.x[:, 0]).mean() > 0.95
     assert 0.3 < model.describe()["pit_beyond"] < 0.6
@@ -67,54 +83,80 @@ def rain(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS[:2], ids=["global", "isotonic"])
 def test_what_is_right_stays_right_where_outcomes_are_many_zeros(recalibrator):
-    """At the upper ends of steps PIT values would be .6 or .3, and a third of what should be no rain in some rows would be rain."""
+    """At the upper ends of steps PIT values would be .6 or .3, and a third of what should be no
+    rain in some rows would be rain.
+    """
     rng = np.random.default_rng(0)
     X, y = rain(4000, rng)
     parent = Rain().fit(X, y)
     base = parent.predict_dist(X)
-    at_top, drawn = (stats.kstest(pits, "uniform").statistic for pits in (base.levels(y), pits_of(base, y, 0).values))
-    assert at_top > 0.25 and drawn < 1.63 / np.sqrt(4000) + 0.01  # of 1 in 100 cases, and half a step of a member
+    at_top, drawn = (
+        stats.kstest(pits, "uniform").statistic
+        for pits in (base.levels(y), pits_of(base, y, 0).values)
+    )
+    assert (
+        at_top > 0.25 and drawn < 1.63 / np.sqrt(4000) + 0.01
+    )  # of 1 in 100 cases, and half a step of a member
     model = recalibrator(parent, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
     said = model.predict_dist(np.array([[-1.0], [1.0]]))
     np.testing.assert_allclose(said.cdf(0.0), [0.3, 0.6], atol=0.03)
     assert said.ppf(0.25).tolist() == [0, 0] and said.ppf(0.5)[1] == 0
-    assert said.ppf(0.5)[0] == pytest.approx(stats.expon.ppf(2 / 7), abs=0.06)  # 3 standard errors, √(.25/4000)/(.7·f) = .016, and a member
+    assert said.ppf(0.5)[0] == pytest.approx(
+        stats.expon.ppf(2 / 7), abs=0.06
+    )  # 3 standard errors, √(.25/4000)/(.7·f) = .016, and a member
     assert model.describe()["pit_at_steps"] == pytest.approx((y == 0).mean())
     again = recalibrator(parent, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
-    np.testing.assert_array_equal(again.predict_dist(X[:2]).ppf(0.5), model.predict_dist(X[:2]).ppf(0.5))
+    np.testing.assert_array_equal(
+        again.predict_dist(X[:2]).ppf(0.5), model.predict_dist(X[:2]).ppf(0.5)
+    )
 
 
 def test_counts_by_their_neighbours_are_covered():
-    """Counts, predicted by those of near rows: intervals hold more than their share, for they end at counts, and not less than it by more
-    than 3 standard errors of 600 rows by 600 others: 0.06 and 0.04.
+    """Counts, predicted by those of near rows: intervals hold more than their share, for they end
+    at counts, and not less than it by more than 3 standard errors of 600 rows by 600 others: 0.06
+    and 0.04.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, size=(2000, 1))
     y = rng.poisson(1 + 4 * X[:, 0]).astype(float)
     parent = NearestOutcomes(k=50).fit(X[:800], y[:800])
     for recalibrator in RECALIBRATORS:
-        model = recalibrator(parent, random_state=0).fit(X, y, X_calibration=X[800:1400], y_calibration=y[800:1400])
+        model = recalibrator(parent, random_state=0).fit(
+            X, y, X_calibration=X[800:1400], y_calibration=y[800:1400]
+        )
         said = model.predict_dist(X[1400:])
         for level in (0.5, 0.9):
             assert level - 0.04 < coverage(y[1400:], said, level=level)
 
 
 def test_families_without_steps_are_as_they_were():
-    """To the bit, also far out; of a family that ends there, outcomes at its end are counted as clipped."""
+    """To the bit, also far out; of a family that ends there, outcomes at its end are counted as
+    clipped.
+    """
     y = np.r_[np.random.default_rng(0).normal(size=50), 40.0, -40.0]
     base: Distribution = Normal(np.zeros(52), np.ones(52))
     found = pits_of(base, y)
     np.testing.assert_array_equal(found.values, base.levels(y))
     assert (found.n_clipped, found.n_at_steps) == (0, 0)
     assert found.describe()["pit_beyond"] == 2 / 52 and "pit_at_steps" not in found.describe()
-    with pytest.warns(UserWarning, match=r"^1 of 3 calibration rows lie where the predicted distribution function is 0 or 1"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^1 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
+    ):
         at_end = pits_of(ScipyFamily("gamma", {"a": np.ones(3)}), np.array([0.0, 1.0, 2.0]))
     assert at_end.n_clipped == 1 and (at_end.values > 0).all()
-    assert "pit_beyond" not in GlobalPit(GaussianLinear(), random_state=0).fit(np.arange(20.0)[:, None], np.arange(20.0) ** 2).describe()
+    assert (
+        "pit_beyond"
+        not in GlobalPit(GaussianLinear(), random_state=0)
+        .fit(np.arange(20.0)[:, None], np.arange(20.0) ** 2)
+        .describe()
+    )
 
 
 class Tied(RegressorMixin, BaseEstimator):
-    """Quantiles of a normal distribution around x, of which rows with X[:, 1] = 1 have tied outer ones, and those with 2 only one."""
+    """Quantiles of a normal distribution around x, of which rows with X[:, 1] = 1 have tied outer
+    ones, and those with 2 only one.
+    """
 
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -126,15 +168,21 @@ class Tied(RegressorMixin, BaseEstimator):
         values = X[:, :1] + stats.norm.ppf(self.levels)
         tied = values[:, [1, 1, 2, 3, 3]]
         one = values[:, [2, 2, 2, 2, 2]]
-        return QuantileGrid(self.levels, np.where(X[:, 1:] == 1, tied, np.where(X[:, 1:] == 2, one, values)))
+        return QuantileGrid(
+            self.levels, np.where(X[:, 1:] == 1, tied, np.where(X[:, 1:] == 2, one, values))
+        )
 
 
 @pytest.mark.parametrize("n_tied", [1, 60])
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("recalibrator", [*RECALIBRATORS, lambda parent, **more: ConformalPit(parent, GlobalPit(None), **more)])
+@pytest.mark.parametrize(
+    "recalibrator",
+    [*RECALIBRATORS, lambda parent, **more: ConformalPit(parent, GlobalPit(None), **more)],
+)
 def test_ties_of_outer_quantiles_cost_no_more_than_their_rows(recalibrator, unit, n_tied):
-    """One tied calibration row far out, or 60 of 400: means stay near to the truth, whatever the unit of y; 0.35 standard deviations is
-    what the atoms of 60 rows, one mean excess or ten beyond the others, may move them; an infinite or unbounded level moves them by 1e2.
+    """One tied calibration row far out, or 60 of 400: means stay near to the truth, whatever the
+    unit of y; 0.35 standard deviations is what the atoms of 60 rows, one mean excess or ten beyond
+    the others, may move them; an infinite or unbounded level moves them by 1e2.
     """
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.normal(size=800), np.zeros(800)])
@@ -148,20 +196,29 @@ def test_ties_of_outer_quantiles_cost_no_more_than_their_rows(recalibrator, unit
             return QuantileGrid(self.levels, said.values * unit)
 
     parent = Scaled().fit(X, y)
-    model = recalibrator(parent, random_state=0).fit(X[:400], unit * y[:400], X_calibration=X[:400], y_calibration=unit * y[:400])
+    model = recalibrator(parent, random_state=0).fit(
+        X[:400], unit * y[:400], X_calibration=X[:400], y_calibration=unit * y[:400]
+    )
     said = model.predict_dist(X[400:])
     assert np.isfinite(said.crps(unit * y[400:])).all() and np.isfinite(said.var()).all()
     np.testing.assert_allclose(said.mean() / unit, X[400:, 0], atol=0.35)
     assert all(np.isfinite(end).all() for end in said.interval(0.5))
-    assert said.crps(unit * y[400:]).mean() < 0.65 * unit  # of the truth 0.56, and no more of a hundred ties
+    assert (
+        said.crps(unit * y[400:]).mean() < 0.65 * unit
+    )  # of the truth 0.56, and no more of a hundred ties
 
 
 def test_a_point_mass_on_the_wrong_side_is_counted_and_one_on_the_outcome_is_drawn():
     base = QuantileGrid(Tied.levels, np.repeat([[0.0], [1.0], [2.0]], 5, axis=1))
-    with pytest.warns(UserWarning, match=r"^2 of 3 calibration rows lie where the predicted distribution function is 0 or 1"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^2 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
+    ):
         found = pits_of(base, np.array([-7.0, 1.0, 1e9]), 0)
     assert found.n_clipped == 2 and found.n_at_steps == 1
     np.testing.assert_allclose(found.values[[0, 2]], [0.05 / np.e, 1 - 0.05 / np.e])
     assert 0 < found.values[1] < 1
     draws = [pits_of(base[1:2], np.ones(1), seed).values[0] for seed in range(200)]
-    assert stats.kstest(draws, "uniform").statistic < 1.63 / np.sqrt(200)  # exceeded in 1 of 100 cases, of other seeds
+    assert stats.kstest(draws, "uniform").statistic < 1.63 / np.sqrt(
+        200
+    )  # exceeded in 1 of 100 cases, of other seeds

@@ -1,4 +1,6 @@
-"""Spaces of neighbours: each against Algorithm 1 by the book, with distances that numpy makes of what the parent is."""
+"""Spaces of neighbours: each against Algorithm 1 by the book, with distances that numpy makes of
+what the parent is.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,18 @@ def parts():
 
 
 def is_algorithm_1(parent, parts, apart: np.ndarray, rtol: float, **settings) -> None:
-    """LocalPit behind the fitted ``parent`` is, row by row, the weighted sample that distances Float[test, calibration] give."""
+    """LocalPit behind the fitted ``parent`` is, row by row, the weighted sample that distances
+    Float[test, calibration] give.
+    """
     train, (X_held, y_held), (X, y) = parts
-    model = LocalPit(FrozenEstimator(parent), k=K, random_state=0, **settings).fit(*train, X_calibration=X_held, y_calibration=y_held)
-    pits, base, new = parent.predict_dist(X_held).cdf(y_held), parent.predict_dist(X), model.predict_dist(X)
+    model = LocalPit(FrozenEstimator(parent), k=K, random_state=0, **settings).fit(
+        *train, X_calibration=X_held, y_calibration=y_held
+    )
+    pits, base, new = (
+        parent.predict_dist(X_held).cdf(y_held),
+        parent.predict_dist(X),
+        model.predict_dist(X),
+    )
     found = np.stack([new.mean(), new.var(), new.crps(y)], axis=1)
     quantiles = new.ppf(Q)
     for i, row in enumerate(apart):
@@ -41,17 +51,26 @@ def is_algorithm_1(parent, parts, apart: np.ndarray, rtol: float, **settings) ->
         weights /= weights.sum()
         sample = base[i].ppf(pits[near])[0]
         mean = sample @ weights
-        crps = np.abs(sample - y[i]) @ weights - weights @ np.abs(sample[:, None] - sample) @ weights / 2
-        np.testing.assert_allclose(found[i], [mean, (sample - mean) ** 2 @ weights, crps], rtol=rtol, atol=rtol)
+        crps = (
+            np.abs(sample - y[i]) @ weights
+            - weights @ np.abs(sample[:, None] - sample) @ weights / 2
+        )
+        np.testing.assert_allclose(
+            found[i], [mean, (sample - mean) ** 2 @ weights, crps], rtol=rtol, atol=rtol
+        )
         order = np.argsort(sample)
         reached = np.cumsum(weights[order])
         for q, quantile in zip(Q, quantiles[i], strict=True):
             if np.abs(reached - q).min() > rtol:  # else rounding says which of two values it is
-                assert quantile == pytest.approx(sample[order][np.searchsorted(reached, q)], rel=1e-9)
+                assert quantile == pytest.approx(
+                    sample[order][np.searchsorted(reached, q)], rel=1e-9
+                )
 
 
 def distances(at: np.ndarray, held: np.ndarray, units: str = "sd") -> np.ndarray:
-    """Float[m, n], Euclidean, each column in standard deviations of ``held``, or as it is; one that is constant does not count."""
+    """Float[m, n], Euclidean, each column in standard deviations of ``held``, or as it is; one that
+    is constant does not count.
+    """
     spread = held.std(axis=0)
     unit = np.where(spread > 0, spread, 1.0) if units == "sd" else np.ones(held.shape[1])
     return np.array([[np.sqrt((((x - z) / unit) ** 2).sum()) for z in held] for x in at])
@@ -59,16 +78,31 @@ def distances(at: np.ndarray, held: np.ndarray, units: str = "sd") -> np.ndarray
 
 @pytest.fixture(scope="module")
 def network(parts):
-    options = {"learning_rate": 0.03, "batch_size": 30, "max_epochs": 30, "patience": None, "device": "cpu", "random_state": 0}
-    return MultilayerPerceptronRegressor(hidden=(16, 8), activation="leaky_relu", **options).fit(parts[0][0] / [1, 50], parts[0][1])
+    options = {
+        "learning_rate": 0.03,
+        "batch_size": 30,
+        "max_epochs": 30,
+        "patience": None,
+        "device": "cpu",
+        "random_state": 0,
+    }
+    return MultilayerPerceptronRegressor(hidden=(16, 8), activation="leaky_relu", **options).fit(
+        parts[0][0] / [1, 50], parts[0][1]
+    )
 
 
 @pytest.mark.parametrize("units", ["sd", "raw"])
-@pytest.mark.parametrize(("layer", "depth", "active"), [(None, 2, True), ("3", 2, False), ("2", 1, True)])
+@pytest.mark.parametrize(
+    ("layer", "depth", "active"), [(None, 2, True), ("3", 2, False), ("2", 1, True)]
+)
 def test_layers_of_a_network(network, parts, layer, depth, active, units):
-    """What hidden layers put out by products of its weights in numpy: None is the last one. A network computes in float32: 1e-5 of each."""
+    """What hidden layers put out by products of its weights in numpy: None is the last one. A
+    network computes in float32: 1e-5 of each.
+    """
     parts = tuple((X / [1, 50], y) for X, y in parts)
-    weights = {name: value.numpy().astype(float) for name, value in network.module_.state_dict().items()}
+    weights = {
+        name: value.numpy().astype(float) for name, value in network.module_.state_dict().items()
+    }
 
     def outputs(at: np.ndarray) -> np.ndarray:
         for i in range(depth):
@@ -83,14 +117,22 @@ def test_layers_of_a_network(network, parts, layer, depth, active, units):
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_leaves_of_a_forest(parts, frozen):
-    """1 - the share of trees in which two rows are in one leaf; at the k-th distance, where many are, nothing has weight.
+    """1 - the share of trees in which two rows are in one leaf; at the k-th distance, where many
+    are, nothing has weight.
 
-    One that is given is fitted on the parent's training rows, or frozen and left as it is. Weights are kept in float32.
+    One that is given is fitted on the parent's training rows, or frozen and left as it is. Weights
+    are kept in float32.
     """
     (X, y), (X_held, _), (X_test, _) = parts
     forest = RandomForestRegressor(30, min_samples_leaf=10, max_features=1, random_state=0)
-    other = RandomForestRegressor(20, min_samples_leaf=5, max_features=1, random_state=1).fit(*rows(150, 4))
-    given, fitted = (FrozenEstimator(other), other) if frozen else (forest, RandomForestRegressor(**forest.get_params()).fit(X, y))
+    other = RandomForestRegressor(20, min_samples_leaf=5, max_features=1, random_state=1).fit(
+        *rows(150, 4)
+    )
+    given, fitted = (
+        (FrozenEstimator(other), other)
+        if frozen
+        else (forest, RandomForestRegressor(**forest.get_params()).fit(X, y))
+    )
     leaves, held = fitted.apply(X_test), fitted.apply(X_held)
     apart = np.array([[1 - np.mean(a == b) for b in held] for a in leaves])
     is_algorithm_1(GaussianLinear().fit(X, y), parts, apart, 1e-6, where="geodesic", forest=given)
@@ -107,24 +149,39 @@ def test_the_output_is_mean_and_standard_deviation(parts, units):
 
 @pytest.mark.parametrize("units", ["sd", "raw"])
 def test_rows_as_given_and_as_the_parent_sees_them(parts, units):
-    """A design of the logarithm of one of two columns: input is that alone, given both as they come. Weights are kept in float32."""
+    """A design of the logarithm of one of two columns: input is that alone, given both as they
+    come. Weights are kept in float32.
+    """
     (X, y), (X_held, _), (X_test, _) = parts
     table = Dataset("table", X, y, np.empty(0), ("weight", "depth"), "regression")
     parent = Design(log=("weight",), columns=("weight",)).around(GaussianLinear(), table).fit(X, y)
     seen = distances(np.log(X_test[:, :1]), np.log(X_held[:, :1]), units)
     is_algorithm_1(parent, parts, seen, 1e-6, where="input", units=units)
-    is_algorithm_1(parent, parts, distances(X_test, X_held, units), 1e-6, where="given", units=units)
+    is_algorithm_1(
+        parent, parts, distances(X_test, X_held, units), 1e-6, where="given", units=units
+    )
 
 
 @pytest.mark.parametrize("k", [5, 12, 20, 21, 22, 30])
 def test_few_neighbours_in_many_dimensions_have_slopes(k):
-    """Also fewer than the 20 slopes: regressions are solvable, quantiles are numbers that increase and stay near the outcomes."""
+    """Also fewer than the 20 slopes: regressions are solvable, quantiles are numbers that increase
+    and stay near the outcomes.
+    """
     rng = np.random.default_rng(k)
     X = rng.normal(size=(500, 20))
     y = X[:, 0] + X[:, 1] ** 2 + np.exp(X[:, 2] / 2) * rng.normal(size=500)
-    model = LocalPit(GaussianLinear(), k=k, degree=1).fit(X[:200], y[:200], X_calibration=X[200:400], y_calibration=y[200:400])
+    model = LocalPit(GaussianLinear(), k=k, degree=1).fit(
+        X[:200], y[:200], X_calibration=X[200:400], y_calibration=y[200:400]
+    )
     given = model.predict_dist(X[400:])
-    for numbers in (given.mean(), given.var(), given.crps(y[400:]), given.ppf(np.array([0.01, 0.5, 0.99]))):
+    for numbers in (
+        given.mean(),
+        given.var(),
+        given.crps(y[400:]),
+        given.ppf(np.array([0.01, 0.5, 0.99])),
+    ):
         assert np.isfinite(numbers).all()
-    assert (given.var() > 0).all() and (np.diff(given.ppf(np.linspace(0, 1, 21)), axis=1) >= 0).all()
+    assert (given.var() > 0).all() and (
+        np.diff(given.ppf(np.linspace(0, 1, 21)), axis=1) >= 0
+    ).all()
     assert np.ptp(given.ppf(np.array([0.01, 0.99]))) < 3 * np.ptp(y)

@@ -1,4 +1,6 @@
-"""Intervals that hold in any sample, and the isotonic map: coverage by simulation, corrections by hand."""
+"""Intervals that hold in any sample, and the isotonic map: coverage by simulation, corrections by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from kdgraph.distributions import ConformalIntervals, LinearMap, Normal, Recalib
 from kdgraph.errors import ParameterError
 from kdgraph.parents import GaussianLinear
 from kdgraph.persistence import read, to_bytes
-from kdgraph.recalibration import ConformalPit, GlobalPit, IsotonicPit, LocalisedConformalPit, LocalPit
+from kdgraph.recalibration import (
+    ConformalPit,
+    GlobalPit,
+    IsotonicPit,
+    LocalisedConformalPit,
+    LocalPit,
+)
 
 
 def rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -20,16 +28,27 @@ def rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return X, 2 * X[:, 0] ** 2 + (0.1 + np.abs(X[:, 0])) * rng.standard_t(4, size=n)
 
 
-@pytest.mark.parametrize(("n", "level"), [(30, 0.8), pytest.param(60, 0.95, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("n", "level"), [(30, 0.8), pytest.param(60, 0.95, marks=pytest.mark.slow)]
+)
 def test_at_least_their_share_on_average(n, level):
-    """Over 120 draws of calibration and test rows; a little less is chance (2 standard errors), local recalibration alone falls short."""
+    """Over 120 draws of calibration and test rows; a little less is chance (2 standard errors),
+    local recalibration alone falls short.
+    """
     rng = np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*rows(100, rng)))
     conformal, local = [], []
     for _ in range(120):
         (X, y), (X_new, y_new) = rows(n, rng), rows(100, rng)
-        for kept, model in ((conformal, ConformalPit(parent, LocalPit(None, k=12), random_state=0)), (local, LocalPit(parent, k=12))):
-            low, high = model.fit(X, y, X_calibration=X, y_calibration=y).predict_dist(X_new).interval(level)
+        for kept, model in (
+            (conformal, ConformalPit(parent, LocalPit(None, k=12), random_state=0)),
+            (local, LocalPit(parent, k=12)),
+        ):
+            low, high = (
+                model.fit(X, y, X_calibration=X, y_calibration=y)
+                .predict_dist(X_new)
+                .interval(level)
+            )
             kept.append(((low <= y_new) & (y_new <= high)).mean())
     error = np.std(conformal) / np.sqrt(120)
     assert level - 2 * error <= np.mean(conformal) and np.mean(local) < level - 2 * error
@@ -38,9 +57,11 @@ def test_at_least_their_share_on_average(n, level):
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "k", "draws"), [(50, 12, 200), (1000, 100, 80)])
 def test_at_least_their_share_at_few_rows_and_many(n, k, draws):
-    """Torres et al., Table 1's problem: over draws of calibration rows, what intervals hold is known exactly, by the true distribution.
+    """Torres et al., Table 1's problem: over draws of calibration rows, what intervals hold is
+    known exactly, by the true distribution.
 
-    The mean is not more than two standard errors below the level, of one correction for all and of one for each row; these promise no more.
+    The mean is not more than two standard errors below the level, of one correction for all and of
+    one for each row; these promise no more.
     """
     problem, rng = Heteroscedastic(), np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*problem.sample(20_000, rng)))
@@ -49,8 +70,15 @@ def test_at_least_their_share_at_few_rows_and_many(n, k, draws):
     for seed in range(draws):
         X, y = problem.sample(n, rng)
         models = ConformalPit, LocalisedConformalPit
-        made = [model(parent, LocalPit(None, k=k // 2), random_state=seed).fit(X, y, X_calibration=X, y_calibration=y) for model in models]
-        intervals = [model.predict_dist(at).interval(level) for model in made for level in (0.9, 0.95)]
+        made = [
+            model(parent, LocalPit(None, k=k // 2), random_state=seed).fit(
+                X, y, X_calibration=X, y_calibration=y
+            )
+            for model in models
+        ]
+        intervals = [
+            model.predict_dist(at).interval(level) for model in made for level in (0.9, 0.95)
+        ]
         found.append([(truth.cdf(high) - truth.cdf(low)).mean() for low, high in intervals])
     mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(draws)
     assert (mean >= np.tile([0.9, 0.95], 2) - 2 * error).all(), (mean, error)
@@ -58,15 +86,21 @@ def test_at_least_their_share_at_few_rows_and_many(n, k, draws):
 
 @pytest.mark.parametrize("by", [{"cells": 2}, {"column": 0}, {"by_group": True}])
 def test_each_cell_has_its_share(by):
-    """A parent of one scale; noise ten times as large in one half, told apart by a column, or by what recalibration says of it."""
+    """A parent of one scale; noise ten times as large in one half, told apart by a column, or by
+    what recalibration says of it.
+    """
     rng = np.random.default_rng(0)
     found, n = [], 80
     for _ in range(40):
         half = rng.integers(0, 2, size=n + 200).astype(float)
         X, y = half[:, None], (1 + 9 * half) * rng.normal(size=n + 200)
         parent = FrozenEstimator(GaussianLinear().fit(X[:n], y[:n]))
-        model = ConformalPit(parent, LocalPit(None, k=10) if "cells" in by else None, random_state=0, **by)
-        model.fit(X[:n], y[:n], X_calibration=X[:n], y_calibration=y[:n], groups_calibration=half[:n])
+        model = ConformalPit(
+            parent, LocalPit(None, k=10) if "cells" in by else None, random_state=0, **by
+        )
+        model.fit(
+            X[:n], y[:n], X_calibration=X[:n], y_calibration=y[:n], groups_calibration=half[:n]
+        )
         low, high = model.predict_dist(X[n:], half[n:]).interval(0.8)
         held = (low <= y[n:]) & (y[n:] <= high)
         found.append([held[half[n:] == side].mean() for side in (0, 1)])
@@ -75,16 +109,29 @@ def test_each_cell_has_its_share(by):
 
 
 def test_the_correction_by_hand():
-    """Scores of six rows in widths of the interval; at level .7 the fifth of them, at .9 the seventh of six: none."""
+    """Scores of six rows in widths of the interval; at level .7 the fifth of them, at .9 the
+    seventh of six: none.
+    """
     base, y = Normal(np.zeros(6), np.ones(6)), np.array([0.0, 0.5, -1.0, 2.0, 3.0, -4.0])
     zero = np.zeros(6, dtype=int)
     new = ConformalIntervals(base[:2], base, y, zero[:2], zero)
     low, high = (float(end[0]) for end in base.interval(0.7))
     score = sorted(max(low - each, each - high) / (high - low) for each in y)
-    np.testing.assert_allclose(new.interval(0.7), np.tile([[low - score[4] * (high - low)], [high + score[4] * (high - low)]], 2))
-    with pytest.warns(UserWarning, match=r"^intervals of level 0\.9 are the whole line where there are too few calibration rows"):
+    np.testing.assert_allclose(
+        new.interval(0.7),
+        np.tile([[low - score[4] * (high - low)], [high + score[4] * (high - low)]], 2),
+    )
+    with pytest.warns(
+        UserWarning,
+        match=(
+            r"^intervals of level 0\.9 are the whole line where there are too few calibration rows"
+        ),
+    ):
         assert new.interval(0.9)[1].tolist() == [np.inf, np.inf]
-    np.testing.assert_array_equal((new.mean(), new.ppf(0.3), new.crps(y[:2])), (base.mean()[:2], base.ppf(0.3)[:2], base[:2].crps(y[:2])))
+    np.testing.assert_array_equal(
+        (new.mean(), new.ppf(0.3), new.crps(y[:2])),
+        (base.mean()[:2], base.ppf(0.3)[:2], base[:2].crps(y[:2])),
+    )
     unknown = ConformalIntervals(base[:2], base, y, np.array([0, 5]), zero)
     with pytest.warns(UserWarning, match="are the whole line"):
         assert np.isfinite(unknown.interval(0.7)[0]).tolist() == [True, False]
@@ -94,16 +141,27 @@ def test_a_value_that_no_row_had_gets_the_correction_of_all():
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3, size=(90, 1)).astype(float), rng.normal(size=90)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
-    by_value, shared = (ConformalPit(parent, column=c, random_state=0).fit(X, y, X_calibration=X, y_calibration=y) for c in (0, None))
+    by_value, shared = (
+        ConformalPit(parent, column=c, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
+        for c in (0, None)
+    )
     at = np.array([[1.0], [7.0]])
-    ours, theirs = by_value.predict_dist(at).interval(0.8)[1], shared.predict_dist(at).interval(0.8)[1]
+    ours, theirs = (
+        by_value.predict_dist(at).interval(0.8)[1],
+        shared.predict_dist(at).interval(0.8)[1],
+    )
     assert ours[1] == theirs[1] and ours[0] != theirs[0]
-    with pytest.raises(ValueError, match=r"^column=a is a name, and X is an array without names; give its position$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^column=a is a name, and X is an array without names; give its position$",
+    ):
         ConformalPit(parent, column="a").fit(X, y, X_calibration=X, y_calibration=y)
 
 
 def test_groups_that_nobody_knows_get_the_correction_of_all():
-    """Of whom nobody says the group, and of a group that came later; None and NaN are nobody's value, and nobody's cell."""
+    """Of whom nobody says the group, and of a group that came later; None and NaN are nobody's
+    value, and nobody's cell.
+    """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 1)), rng.normal(size=90)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
@@ -111,17 +169,34 @@ def test_groups_that_nobody_knows_get_the_correction_of_all():
     held = {"X_calibration": X, "y_calibration": y}
     by_group = ConformalPit(parent, by_group=True).fit(X, y, **held, groups_calibration=groups)
     shared = ConformalPit(parent).fit(X, y, **held)
-    assert by_group.takes_groups and not shared.takes_groups and by_group.edges_.tolist() == ["a", "b"]
-    ours = by_group.predict_dist(X[:4], np.array(["a", "c", None, np.nan], dtype=object)).interval(0.8)[1]
+    assert (
+        by_group.takes_groups and not shared.takes_groups and by_group.edges_.tolist() == ["a", "b"]
+    )
+    ours = by_group.predict_dist(X[:4], np.array(["a", "c", None, np.nan], dtype=object)).interval(
+        0.8
+    )[1]
     theirs = shared.predict_dist(X[:4]).interval(0.8)[1]
     assert (ours == theirs).tolist() == [False, True, True, True]
     np.testing.assert_array_equal(by_group.predict_dist(X[:4]).interval(0.8)[1], theirs)
     np.testing.assert_array_equal(by_group.predict(X), shared.predict(X))
-    with pytest.raises(ValueError, match=r"^ConformalPit needs the group of each row: groups, and groups_calibration where there are"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"^ConformalPit needs the group of each row: groups, and groups_calibration where"
+            r" there are"
+        ),
+    ):
         ConformalPit(parent, by_group=True).fit(X, y, **held)
-    with pytest.raises(ValueError, match=r"^groups must have one for each of 4 rows, got shape \(3,\)$"):
+    with pytest.raises(
+        ValueError, match=r"^groups must have one for each of 4 rows, got shape \(3,\)$"
+    ):
         by_group.predict_dist(X[:4], groups[:3])
-    with pytest.raises(ParameterError, match=r"^cells of rows are by one thing, got cells=2, column=None and by_group=True; give one"):
+    with pytest.raises(
+        ParameterError,
+        match=(
+            r"^cells of rows are by one thing, got cells=2, column=None and by_group=True; give one"
+        ),
+    ):
         ConformalPit(parent, cells=2, by_group=True).fit(X, y, **held, groups_calibration=groups)
 
 
@@ -139,13 +214,20 @@ def test_all_rows_correct_where_nothing_recalibrates():
 def test_it_is_written_and_read():
     rng = np.random.default_rng(0)
     X, y = rows(80, rng)
-    for model in (ConformalPit(GaussianLinear(), LocalPit(None, k=10), cells=2, random_state=0), ConformalPit(None, by_group=True)):
+    for model in (
+        ConformalPit(GaussianLinear(), LocalPit(None, k=10), cells=2, random_state=0),
+        ConformalPit(None, by_group=True),
+    ):
         model.set_params(estimator=GaussianLinear(), random_state=0)
         groups = np.array(["a", "b"])[np.arange(80) % 2] if model.takes_groups else None
         model.fit(X, y, groups=groups)
         again = read(to_bytes(model), "it").value
-        np.testing.assert_array_equal(again.predict_dist(X, groups).interval(0.8), model.predict_dist(X, groups).interval(0.8))
-        assert again.describe() == model.describe() and model.describe()["n_correcting"] == (24 if model.takes_groups else 12)
+        np.testing.assert_array_equal(
+            again.predict_dist(X, groups).interval(0.8), model.predict_dist(X, groups).interval(0.8)
+        )
+        assert again.describe() == model.describe() and model.describe()["n_correcting"] == (
+            24 if model.takes_groups else 12
+        )
 
 
 def test_isotonic_regression_of_the_shares_is_the_shares():
@@ -159,12 +241,16 @@ def test_isotonic_regression_of_the_shares_is_the_shares():
 
 
 def test_isotonic_is_near_to_the_empirical_map():
-    """R differs by a step at most, 1/(n + 1); sums over nodes are those over many quantiles, to 1e-3 of a standard deviation."""
+    """R differs by a step at most, 1/(n + 1); sums over nodes are those over many quantiles, to
+    1e-3 of a standard deviation.
+    """
     rng = np.random.default_rng(0)
     X, y = rows(300, rng)
     parent = FrozenEstimator(GaussianLinear().fit(X[:100], y[:100]))
     held = {"X_calibration": X[100:], "y_calibration": y[100:]}
-    curve, steps = (cls(parent).fit(X, y, **held).predict_dist(X[:20]) for cls in (IsotonicPit, GlobalPit))
+    curve, steps = (
+        cls(parent).fit(X, y, **held).predict_dist(X[:20]) for cls in (IsotonicPit, GlobalPit)
+    )
     assert isinstance(curve, Recalibrated)
     assert np.abs(curve.cdf(y[:20]) - steps.cdf(y[:20])).max() <= 2 / 201
     fine = curve.ppf((np.arange(20_000) + 0.5) / 20_000)

@@ -1,4 +1,6 @@
-"""A correction for each row: against all ranks written out, its promise by simulation, and where it is another method's."""
+"""A correction for each row: against all ranks written out, its promise by simulation, and where it
+is another method's.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def kernel(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
 
 
 def written_out(score: np.ndarray, among: np.ndarray, to_new: np.ndarray, level: float) -> float:
-    """Guan's interval by its definition: a score is tried between any two; all h + 1 ranks are made anew; the largest end that is kept."""
+    """Guan's interval by its definition: a score is tried between any two; all h + 1 ranks are made
+    anew; the largest end that is kept.
+    """
     n, ends = len(score), np.append(np.sort(score), np.inf)
     tried = np.r_[ends[0] - 1, (ends[1:-1] + ends[:-2]) / 2, ends[-2] + 1]
     weights = np.ones((n + 1, n + 1))
@@ -46,7 +50,9 @@ def test_it_is_what_the_definition_says(held, at, radius, level):
     x, y = np.array(held, dtype=float).T
     n, some = len(x), Normal(np.zeros(len(x)), np.ones(len(x)))
     among, to_new = kernel(x, x, radius), kernel(np.array([float(at)]), x, radius)
-    intervals = LocalisedIntervals(some[:1], some, y, np.arange(n)[None], to_new, np.tile(np.arange(n), (n, 1)), among)
+    intervals = LocalisedIntervals(
+        some[:1], some, y, np.arange(n)[None], to_new, np.tile(np.arange(n), (n, 1)), among
+    )
     score = intervals.scores(level)
     assert intervals.corrections(score, level)[0] == written_out(score, among, to_new[0], level)
 
@@ -58,8 +64,9 @@ def rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_at_least_their_share_on_average_and_not_far_from_it_at_each_place():
-    """Over 100 draws of 300 rows at 80 %. With one correction for all, all of one side's outcomes are inside, and six of ten of the
-    other's; here the sides are at 80 and 79 %. Standard errors are below one point.
+    """Over 100 draws of 300 rows at 80 %. With one correction for all, all of one side's outcomes
+    are inside, and six of ten of the other's; here the sides are at 80 and 79 %. Standard errors
+    are below one point.
     """
     rng = np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*rows(400, rng)))
@@ -68,13 +75,20 @@ def test_at_least_their_share_on_average_and_not_far_from_it_at_each_place():
         (X, y), (X_new, y_new) = rows(300, rng), rows(200, rng)
         for kind, kept in found.items():
             more = {"k": 20} if kind is LocalisedConformalPit else {}
-            model = kind(parent, random_state=seed, **more).fit(X, y, X_calibration=X, y_calibration=y)
+            model = kind(parent, random_state=seed, **more).fit(
+                X, y, X_calibration=X, y_calibration=y
+            )
             low, high = model.predict_dist(X_new).interval(0.8)
             held = (low <= y_new) & (y_new <= high)
-            kept.append([held.mean(), held[X_new[:, 0] < -0.2].mean(), held[X_new[:, 0] > 0.2].mean()])
+            kept.append(
+                [held.mean(), held[X_new[:, 0] < -0.2].mean(), held[X_new[:, 0] > 0.2].mean()]
+            )
     ours, shared = (np.array(found[kind]) for kind in (LocalisedConformalPit, ConformalPit))
     assert ours[:, 0].mean() >= 0.8 - 2 * ours[:, 0].std() / 10
-    assert np.abs(ours[:, 1:].mean(axis=0) - 0.8).max() < 0.04 and np.abs(shared[:, 1:].mean(axis=0) - 0.8).min() > 0.12
+    assert (
+        np.abs(ours[:, 1:].mean(axis=0) - 0.8).max() < 0.04
+        and np.abs(shared[:, 1:].mean(axis=0) - 0.8).min() > 0.12
+    )
 
 
 def test_with_all_rows_alike_it_is_one_correction_for_all():
@@ -82,23 +96,41 @@ def test_with_all_rows_alike_it_is_one_correction_for_all():
     X, y = rows(120, rng)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
     held = {"X_calibration": X, "y_calibration": y}
-    ours = LocalisedConformalPit(parent, LocalPit(None, k=20), k=60, random_state=0).fit(X, y, **held)
+    ours = LocalisedConformalPit(parent, LocalPit(None, k=20), k=60, random_state=0).fit(
+        X, y, **held
+    )
     one = ConformalPit(parent, LocalPit(None, k=20), random_state=0).fit(X, y, **held)
-    assert ours.radius_ == np.inf and ours.describe()["radius"] is None and ours.describe()["n_eff_correcting"] == 60
+    assert (
+        ours.radius_ == np.inf
+        and ours.describe()["radius"] is None
+        and ours.describe()["n_eff_correcting"] == 60
+    )
     for level in (0.5, 0.8, 0.95):
-        np.testing.assert_array_equal(ours.predict_dist(X).interval(level), one.predict_dist(X).interval(level))
+        np.testing.assert_array_equal(
+            ours.predict_dist(X).interval(level), one.predict_dist(X).interval(level)
+        )
 
 
 @pytest.mark.parametrize("where", ["input", "output", "geodesic"])
 def test_rows_beside_it_change_nothing_and_it_is_written_and_read(where):
     rng = np.random.default_rng(0)
     X, y = rows(200, rng)
-    forest = FrozenEstimator(RandomForestRegressor(10, min_samples_leaf=20, random_state=0).fit(X, y)) if where == "geodesic" else None
-    model = LocalisedConformalPit(GaussianLinear(), LocalPit(None, k=15), where=where, forest=forest, k=15, random_state=0).fit(X, y)
+    forest = (
+        FrozenEstimator(RandomForestRegressor(10, min_samples_leaf=20, random_state=0).fit(X, y))
+        if where == "geodesic"
+        else None
+    )
+    model = LocalisedConformalPit(
+        GaussianLinear(), LocalPit(None, k=15), where=where, forest=forest, k=15, random_state=0
+    ).fit(X, y)
     low, high = model.predict_dist(X).interval(0.6)
     some = np.array([3, 70, 4])
-    np.testing.assert_array_equal(model.predict_dist(X[some]).interval(0.6), (low[some], high[some]))
-    np.testing.assert_array_equal(model.predict_dist(X)[some].interval(0.6), (low[some], high[some]))
+    np.testing.assert_array_equal(
+        model.predict_dist(X[some]).interval(0.6), (low[some], high[some])
+    )
+    np.testing.assert_array_equal(
+        model.predict_dist(X)[some].interval(0.6), (low[some], high[some])
+    )
     again = read(to_bytes(model), "it").value
     np.testing.assert_array_equal(again.predict_dist(X).interval(0.6), (low, high))
     assert again.describe() == model.describe() and model.describe()["n_correcting"] == 30
@@ -108,7 +140,12 @@ def test_far_from_all_rows_it_promises_nothing():
     rng = np.random.default_rng(0)
     X, y = rows(300, rng)
     model = LocalisedConformalPit(GaussianLinear(), k=20, random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match=r"^intervals of level 0\.5 are the whole line where there are too few calibration rows"):
+    with pytest.warns(
+        UserWarning,
+        match=(
+            r"^intervals of level 0\.5 are the whole line where there are too few calibration rows"
+        ),
+    ):
         low, high = model.predict_dist([[0.0], [1e3]]).interval(0.5)
     assert np.isfinite(high).tolist() == [True, False] == np.isfinite(low).tolist()
 
@@ -118,5 +155,10 @@ def test_places_that_are_all_the_same():
     y = np.random.default_rng(0).normal(size=200)
     for X in (np.maximum(np.arange(200.0) - 197, 0)[:, None], np.zeros((200, 1))):
         parent = FrozenEstimator(GaussianLinear().fit(X, y))
-        model = LocalisedConformalPit(parent, k=10, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
-        assert model.radius_ > 0 and np.isfinite(model.predict_dist(np.zeros((1, 1))).interval(0.8)).all()
+        model = LocalisedConformalPit(parent, k=10, random_state=0).fit(
+            X, y, X_calibration=X, y_calibration=y
+        )
+        assert (
+            model.radius_ > 0
+            and np.isfinite(model.predict_dist(np.zeros((1, 1))).interval(0.8)).all()
+        )

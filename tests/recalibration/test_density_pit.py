@@ -1,4 +1,6 @@
-"""Recalibration by a network of quantiles: what is known of the truth, units, rows that are few, what is beyond the calibration rows."""
+"""Recalibration by a network of quantiles: what is known of the truth, units, rows that are few,
+what is beyond the calibration rows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from kdgraph.config import compose
 from kdgraph.distributions import Distribution, Normal, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import coverage
-from kdgraph.parents.networks.quantile_networks import DRAWN, LEVELS, LevelHead, LevelModule, LevelNetwork
+from kdgraph.parents.networks.quantile_networks import (
+    DRAWN,
+    LEVELS,
+    LevelHead,
+    LevelModule,
+    LevelNetwork,
+)
 from kdgraph.persistence import read, to_bytes
 from kdgraph.recalibration import DensityPit
 
@@ -35,7 +43,10 @@ class Says(RegressorMixin, BaseEstimator):
         return self
 
     def predict_dist(self, X) -> Distribution:
-        return Normal(self.origin + self.unit * X[:, 0], self.unit * (X[:, 1] if self.scale is None else np.full(len(X), self.scale)))
+        return Normal(
+            self.origin + self.unit * X[:, 0],
+            self.unit * (X[:, 1] if self.scale is None else np.full(len(X), self.scale)),
+        )
 
     def predict(self, X):
         return self.predict_dist(X).mean()
@@ -53,11 +64,17 @@ class Draws(Says):
 def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two features and standard noise."""
     rng = np.random.default_rng(seed)
-    return np.column_stack([rng.uniform(0, 10, n), rng.uniform(0.5, 2, n)]), rng.normal(size=n), rng.exponential(size=n)
+    return (
+        np.column_stack([rng.uniform(0, 10, n), rng.uniform(0.5, 2, n)]),
+        rng.normal(size=n),
+        rng.exponential(size=n),
+    )
 
 
 def fitted(parent, X, y, **options) -> DensityPit:
-    return DensityPit(FrozenEstimator(parent.fit(X, y)), random_state=0, **options).fit(X[:1], y[:1], X_calibration=X, y_calibration=y)
+    return DensityPit(FrozenEstimator(parent.fit(X, y)), random_state=0, **options).fit(
+        X[:1], y[:1], X_calibration=X, y_calibration=y
+    )
 
 
 @pytest.fixture(scope="module")
@@ -68,17 +85,21 @@ def spread():
 
 
 def test_a_spread_that_depends_on_the_prediction_is_learnt(spread):
-    """Quantiles against the truth, in standard deviations: 4 standard errors of one of 500 of 3,000 rows are 0.25; outer ones, not at the
-    ends of the predictions, twice that.
+    """Quantiles against the truth, in standard deviations: 4 standard errors of one of 500 of 3,000
+    rows are 0.25; outer ones, not at the ends of the predictions, twice that.
     """
     at = np.array([1.0, 3.0, 5.0, 7.0, 9.0])
-    said = (spread.predict_dist(np.column_stack([at, np.ones(5)])).ppf(Q) - at[:, None]) / (1 + at[:, None] / 5)
+    said = (spread.predict_dist(np.column_stack([at, np.ones(5)])).ppf(Q) - at[:, None]) / (
+        1 + at[:, None] / 5
+    )
     np.testing.assert_allclose(said[:, 2:5], np.tile(stats.norm.ppf(Q[2:5]), (5, 1)), atol=0.25)
     np.testing.assert_allclose(said[1:4], np.tile(stats.norm.ppf(Q), (3, 1)), atol=0.5)
 
 
 def test_its_intervals_hold_what_they_say_among_small_and_large_predictions(spread):
-    """Of 4,000 new rows, in each half: 4 standard errors of a share of 2,000, and 0.02 for 3,000 calibration rows."""
+    """Of 4,000 new rows, in each half: 4 standard errors of a share of 2,000, and 0.02 for 3,000
+    calibration rows.
+    """
     X, noise, _ = rows(4000, seed=1)
     y, half = X[:, 0] + (1 + X[:, 0] / 5) * noise, X[:, 0] < 5
     said, before = spread.predict_dist(X), Says(1.0).predict_dist(X)
@@ -91,7 +112,9 @@ def test_its_intervals_hold_what_they_say_among_small_and_large_predictions(spre
 
 
 def test_a_shape_that_the_family_does_not_have_is_learnt():
-    """Exponential noise where the parent says normal: the lowest quantile is near 0 in place of -2.6, the highest near 5.3."""
+    """Exponential noise where the parent says normal: the lowest quantile is near 0 in place of
+    -2.6, the highest near 5.3.
+    """
     X, _, noise = rows(1500)
     said = fitted(Says(1.0), X, X[:, 0] + noise).predict_dist(np.array([[5.0, 1.0]])).ppf(Q)[0] - 5
     np.testing.assert_allclose(said[1:5], stats.expon.ppf(Q[1:5]), atol=0.2)
@@ -99,25 +122,31 @@ def test_a_shape_that_the_family_does_not_have_is_learnt():
 
 
 def test_what_is_right_is_left_nearly_as_it_is():
-    """Of 50 rows too, since training begins at what the parent says, and held-out rows end it: CRPS is 1 % worse, so under 4 % in three."""
+    """Of 50 rows too, since training begins at what the parent says, and held-out rows end it: CRPS
+    is 1 % worse, so under 4 % in three.
+    """
     X_new, noise_new, _ = rows(1000, seed=9)
     y_new, worse = X_new[:, 0] + X_new[:, 1] * noise_new, []
     for seed in range(3):
         X, noise, _ = rows(50, seed)
-        worse.append(fitted(Says(), X, X[:, 0] + X[:, 1] * noise).predict_dist(X_new).crps(y_new).mean())
+        worse.append(
+            fitted(Says(), X, X[:, 0] + X[:, 1] * noise).predict_dist(X_new).crps(y_new).mean()
+        )
     assert np.mean(worse) < 1.04 * Says().predict_dist(X_new).crps(y_new).mean()
 
 
 @pytest.mark.parametrize("inputs", ["row", "deciles"])
 def test_other_units_of_the_outcome_give_the_same_in_these_units(inputs):
-    """A power of two as a factor changes no digit; any other unit, and another origin, only the last of Float32, which training spreads.
-    Units in which squares overflow are units too.
+    """A power of two as a factor changes no digit; any other unit, and another origin, only the
+    last of Float32, which training spreads. Units in which squares overflow are units too.
     """
     X, noise, _ = rows(300)
     y = X[:, 0] + 2 * X[:, 1] * noise
     options = {"inputs": inputs, "max_epochs": 4}
     said = fitted(Says(), X, y, **options).predict_dist(X).ppf(Q)
-    np.testing.assert_array_equal(fitted(Says(unit=1024.0), X, 1024 * y, **options).predict_dist(X).ppf(Q), 1024 * said)
+    np.testing.assert_array_equal(
+        fitted(Says(unit=1024.0), X, 1024 * y, **options).predict_dist(X).ppf(Q), 1024 * said
+    )
     other = fitted(Says(unit=0.03, origin=-7.0), X, 0.03 * y - 7, **options).predict_dist(X).ppf(Q)
     np.testing.assert_allclose((other + 7) / 0.03, said, atol=2e-3)
     huge = fitted(Says(unit=2.0**600), X, 2.0**600 * y, **options).predict_dist(X).ppf(Q)
@@ -134,8 +163,13 @@ def test_of_few_rows_it_says_something_and_quantiles_never_cross(n, inputs):
 
 
 def test_beyond_the_calibration_rows_it_corrects_as_at_the_last_of_them(spread):
-    """A mean a thousand times as large as any that was seen: the same correction, in the units of its own prediction."""
-    far, last = spread.predict_dist(np.array([[10_000.0, 1.0]])), spread.predict_dist(np.array([[20_000.0, 1.0]]))
+    """A mean a thousand times as large as any that was seen: the same correction, in the units of
+    its own prediction.
+    """
+    far, last = (
+        spread.predict_dist(np.array([[10_000.0, 1.0]])),
+        spread.predict_dist(np.array([[20_000.0, 1.0]])),
+    )
     np.testing.assert_allclose(far.ppf(Q)[0] - 10_000, last.ppf(Q)[0] - 20_000, rtol=1e-9)
 
 
@@ -144,12 +178,16 @@ def test_samples_of_which_many_are_alike_are_taken():
     model = fitted(Draws(1.0), X, X[:, 0] + 2 * noise, max_epochs=20)
     said = model.predict_dist(X)
     assert np.isfinite(said.mean()).all() and np.isfinite(said.ppf(Q)).all()
-    assert np.median(said.ppf(0.9)[50:] - said.ppf(0.1)[50:]) == pytest.approx(2 * 2 * stats.norm.ppf(0.9), rel=0.3)
+    assert np.median(said.ppf(0.9)[50:] - said.ppf(0.1)[50:]) == pytest.approx(
+        2 * 2 * stats.norm.ppf(0.9), rel=0.3
+    )
 
 
 def test_what_a_row_is_given_does_not_depend_on_the_rows_beside_it(spread):
     X = rows(300)[0]
-    np.testing.assert_array_equal(spread.predict_dist(X).ppf(Q)[7:9], spread.predict_dist(X[7:9]).ppf(Q))
+    np.testing.assert_array_equal(
+        spread.predict_dist(X).ppf(Q)[7:9], spread.predict_dist(X[7:9]).ppf(Q)
+    )
 
 
 def test_the_same_seed_gives_the_same_bits_and_a_file_too():
@@ -166,7 +204,12 @@ def test_the_same_seed_gives_the_same_bits_and_a_file_too():
 
 
 def test_its_configuration_and_what_is_refused():
-    made = build(compose(["recalibrator=density_pit", "dataset=heteroscedastic", "parent=linear"]).recalibrator, estimator=Says())
+    made = build(
+        compose(
+            ["recalibrator=density_pit", "dataset=heteroscedastic", "parent=linear"]
+        ).recalibrator,
+        estimator=Says(),
+    )
     assert type(made) is DensityPit and made.get_params()["hidden"] == [20, 20]
     with pytest.raises(ParameterError, match=r"^inputs must be one of row, deciles, got 'all'$"):
         DensityPit(Says(), inputs="all").fit(*rows(20)[:2])  # pyright: ignore[reportArgumentType]
@@ -176,19 +219,34 @@ def test_the_loss_is_the_mean_of_scikit_learns():
     rng = np.random.default_rng(0)
     values, levels, z = rng.normal(size=(30, 5)), rng.uniform(size=(30, 5)), rng.normal(size=30)
     weight = rng.integers(1, 4, size=30).astype(float)
-    known = [mean_pinball_loss(z[i : i + 1], values[i, j : j + 1], alpha=levels[i, j]) for i in range(30) for j in range(5)]
+    known = [
+        mean_pinball_loss(z[i : i + 1], values[i, j : j + 1], alpha=levels[i, j])
+        for i in range(30)
+        for j in range(5)
+    ]
     outputs = torch.from_numpy(np.stack([values, levels], axis=2).astype(np.float32))
-    loss = LevelHead(standard=True).loss(outputs, *(torch.from_numpy((each).astype(np.float32)) for each in (z, weight / weight.mean())))
+    loss = LevelHead(standard=True).loss(
+        outputs,
+        *(torch.from_numpy((each).astype(np.float32)) for each in (z, weight / weight.mean())),
+    )
     assert float(loss) == pytest.approx(np.average(known, weights=np.repeat(weight, 5)), rel=1e-5)
 
 
 def test_a_network_of_levels_begins_at_a_standard_normal_distribution():
-    said = LevelNetwork(max_epochs=0, device="cpu", random_state=0).fit([[0.0], [1.0]], [5.0, 6.0]).predict_dist([[3.0]])
-    np.testing.assert_allclose(said.ppf(np.array(LEVELS))[0], stats.norm.ppf(LEVELS), atol=1e-5)  # Float32
+    said = (
+        LevelNetwork(max_epochs=0, device="cpu", random_state=0)
+        .fit([[0.0], [1.0]], [5.0, 6.0])
+        .predict_dist([[3.0]])
+    )
+    np.testing.assert_allclose(
+        said.ppf(np.array(LEVELS))[0], stats.norm.ppf(LEVELS), atol=1e-5
+    )  # Float32
 
 
 def test_levels_in_training_are_drawn_from_all_of_the_unit_interval():
-    """Of each row one in each eighth; and what is put out beside a level is the quantile at that level."""
+    """Of each row one in each eighth; and what is put out beside a level is the quantile at that
+    level.
+    """
     torch.manual_seed(0)
     module = LevelModule(2, (3,), scores=True).train()
     with torch.no_grad():

@@ -43,24 +43,41 @@ class Frozen(RegressorMixin, BaseEstimator):
 
 
 def test_it_is_algorithm_1_with_every_row_a_neighbour():
-    """A row loop, as the paper has it: each new row's sample is the quantiles at all calibration PITs, with equal weights."""
+    """A row loop, as the paper has it: each new row's sample is the quantiles at all calibration
+    PITs, with equal weights.
+    """
     X, y = rows(300)
     parent = GaussianLinear().fit(X[:100], y[:100])
-    model = GlobalPit(FrozenEstimator(parent)).fit(X[:100], y[:100], X_calibration=X[100:260], y_calibration=y[100:260])
-    pits = [stats.norm.cdf(at, parent.predict([x])[0], parent.sigma_) for x, at in zip(X[100:260], y[100:260], strict=True)]
+    model = GlobalPit(FrozenEstimator(parent)).fit(
+        X[:100], y[:100], X_calibration=X[100:260], y_calibration=y[100:260]
+    )
+    pits = [
+        stats.norm.cdf(at, parent.predict([x])[0], parent.sigma_)
+        for x, at in zip(X[100:260], y[100:260], strict=True)
+    ]
     given = model.predict_dist(X[260:])
     for i, x in enumerate(X[260:]):
         sample = stats.norm.ppf(pits, parent.predict([x])[0], parent.sigma_)
-        assert given.mean()[i] == pytest.approx(sample.mean(), rel=1e-10) == model.predict(X[260:])[i]
-        np.testing.assert_allclose(given.ppf(np.array([0.1, 0.5]))[i], np.quantile(sample, [0.1, 0.5], method="inverted_cdf"), rtol=1e-9)
+        assert (
+            given.mean()[i] == pytest.approx(sample.mean(), rel=1e-10) == model.predict(X[260:])[i]
+        )
+        np.testing.assert_allclose(
+            given.ppf(np.array([0.1, 0.5]))[i],
+            np.quantile(sample, [0.1, 0.5], method="inverted_cdf"),
+            rtol=1e-9,
+        )
         assert given.cdf(y[260:])[i] == pytest.approx((sample <= y[260 + i]).mean(), abs=1e-12)
 
 
 def test_with_one_scale_it_adds_the_residuals():
-    """For a location family the PIT cancels out: the recalibrated sample is the new mean plus the calibration residuals."""
+    """For a location family the PIT cancels out: the recalibrated sample is the new mean plus the
+    calibration residuals.
+    """
     X, y = rows(200)
     parent = GaussianLinear().fit(X[:100], y[:100])
-    model = GlobalPit(FrozenEstimator(parent)).fit(X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:])
+    model = GlobalPit(FrozenEstimator(parent)).fit(
+        X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
+    )
     residuals = y[100:] - parent.predict(X[100:])
     given = model.predict_dist(X[:5])
     np.testing.assert_allclose(given.mean(), parent.predict(X[:5]) + residuals.mean(), rtol=1e-10)
@@ -73,25 +90,32 @@ def test_a_bare_parent_learns_from_other_rows_than_the_map():
     model = GlobalPit(Frozen(), calibration_size=0.25, random_state=0).fit(X, y)
     assert (model.estimator_.seen_, len(model.pit_map_.levels)) == (75, 25)
     assert not hasattr(model.estimator, "seen_")
-    given = GlobalPit(Frozen(), random_state=0).fit(X, y, X_calibration=X[:40], y_calibration=y[:40])
+    given = GlobalPit(Frozen(), random_state=0).fit(
+        X, y, X_calibration=X[:40], y_calibration=y[:40]
+    )
     assert (given.estimator_.seen_, given.describe()["n_pits"]) == (100, 40)
 
 
 def test_frozen_distributions_of_scipy_are_taken():
-    """Outcomes twice as large as the parent says: afterwards the median is twice the parent's, within 5 standard errors of a median."""
+    """Outcomes twice as large as the parent says: afterwards the median is twice the parent's,
+    within 5 standard errors of a median.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 1))
     y = 2 * stats.gamma(2.0, scale=np.exp(X[:, 0])).rvs(random_state=rng)
     model = GlobalPit(Frozen(), random_state=0).fit(X, y)
     median = model.predict_dist(X[:3]).ppf(0.5) / Frozen().predict_dist(X[:3]).ppf(0.5)
-    np.testing.assert_allclose(median, 2, atol=5 * 0.5 / np.sqrt(1200) / stats.gamma(2).pdf(stats.gamma(2).median()))
+    np.testing.assert_allclose(
+        median, 2, atol=5 * 0.5 / np.sqrt(1200) / stats.gamma(2).pdf(stats.gamma(2).median())
+    )
 
 
 def test_published_numbers():
-    """Torres et al., Table 1, linear and globally recalibrated: coverage 93.78 and (of 1000 draws a row) 94.65, MSE 14546.
+    """Torres et al., Table 1, linear and globally recalibrated: coverage 93.78 and (of 1000 draws a
+    row) 94.65, MSE 14546.
 
-    Over 20 seeds of an independent program, exact as here: coverage 93.77 ± 0.38 and 95.00 ± 0.36, MSE to the true mean 14536 ± 188. The
-    tolerance is 3.5 standard errors of a mean over 3 seeds.
+    Over 20 seeds of an independent program, exact as here: coverage 93.77 ± 0.38 and 95.00 ± 0.36,
+    MSE to the true mean 14536 ± 188. The tolerance is 3.5 standard errors of a mean over 3 seeds.
     """
     found = []
     for seed in range(3):
@@ -99,21 +123,31 @@ def test_published_numbers():
         splits = make_splits(Heteroscedastic(), **sizes, rng=np.random.default_rng(seed))
         train, held, test = splits.train, splits.calibration, splits.test
         parent = GaussianLinear().fit(train.X, train.y)
-        model = GlobalPit(FrozenEstimator(parent)).fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y)
+        model = GlobalPit(FrozenEstimator(parent)).fit(
+            train.X, train.y, X_calibration=held.X, y_calibration=held.y
+        )
         said = parent.predict_dist(test.X), model.predict_dist(test.X)
-        found.append([*(100 * coverage(test.y, each) for each in said), *(mse_mean(each, test.truth) for each in said)])
+        found.append(
+            [
+                *(100 * coverage(test.y, each) for each in said),
+                *(mse_mean(each, test.truth) for each in said),
+            ]
+        )
     mean, spread = np.mean(found, axis=0), 3.5 / np.sqrt(3) * np.array([0.38, 0.36, 188, 187])
     np.testing.assert_array_less(np.abs(mean - [93.77, 95.00, 14536, 14541]), spread)
 
 
 def test_on_average_it_covers_as_often_as_it_says():
-    """Over the draw of calibration and test rows, which are exchangeable: the interval goes from the 10th to the 190th of 200 sorted
-    values, and a new one falls into each of the 201 gaps alike, 180 of them inside. 200 draws, 4 standard errors.
+    """Over the draw of calibration and test rows, which are exchangeable: the interval goes from
+    the 10th to the 190th of 200 sorted values, and a new one falls into each of the 201 gaps alike,
+    180 of them inside. 200 draws, 4 standard errors.
     """
     found = []
     for seed in range(200):
         X, y = rows(300, seed)
-        model = GlobalPit(GaussianLinear().fit(X[:50], y[:50])).fit(X[:50], y[:50], X_calibration=X[50:250], y_calibration=y[50:250])
+        model = GlobalPit(GaussianLinear().fit(X[:50], y[:50])).fit(
+            X[:50], y[:50], X_calibration=X[50:250], y_calibration=y[50:250]
+        )
         found.append(coverage(y[250:], model.predict_dist(X[250:]), level=0.9))
     assert np.mean(found) == pytest.approx(180 / 201, abs=4 * np.std(found) / np.sqrt(200))
 
@@ -141,36 +175,58 @@ NORMAL = Normal(np.zeros(1), np.ones(1))
     ids=["normal", "norm of scipy", "gamma"],
 )
 def test_a_row_far_out_keeps_its_place(given, y):
-    """Where F is 0 or 1 to the last bit: for one and the same distribution everywhere, the new one is the sample of the rows themselves."""
+    """Where F is 0 or 1 to the last bit: for one and the same distribution everywhere, the new one
+    is the sample of the rows themselves.
+    """
     X = np.zeros((50, 1))
     model = GlobalPit(OneFamily(given)).fit(X, y, X_calibration=X, y_calibration=y)
     new = model.predict_dist(X[:1])
     assert given.cdf(y[None, -2:]).tolist() == [[1, 1]] and model.describe()["n_clipped"] == 0
     np.testing.assert_allclose(new.ppf(np.arange(1, 51) / 50)[0], np.sort(y), rtol=1e-9)
-    assert new.mean()[0] == pytest.approx(y.mean(), rel=1e-9) and new.var()[0] == pytest.approx(y.var(), rel=1e-9)
-    np.testing.assert_allclose(new.cdf(y[None, -2:] * [[1 - 1e-9, 1 + 1e-9]])[0], [0.96, 1.0])  # just before, and behind
-    assert new.crps(np.array([30.0]))[0] == pytest.approx(np.abs(y - 30).mean() - np.abs(y[:, None] - y[None, :]).mean() / 2, rel=1e-9)
+    assert new.mean()[0] == pytest.approx(y.mean(), rel=1e-9) and new.var()[0] == pytest.approx(
+        y.var(), rel=1e-9
+    )
+    np.testing.assert_allclose(
+        new.cdf(y[None, -2:] * [[1 - 1e-9, 1 + 1e-9]])[0], [0.96, 1.0]
+    )  # just before, and behind
+    assert new.crps(np.array([30.0]))[0] == pytest.approx(
+        np.abs(y - 30).mean() - np.abs(y[:, None] - y[None, :]).mean() / 2, rel=1e-9
+    )
 
 
 def test_nothing_changes_for_rows_that_are_not_far_out():
-    """PIT values inside (0, 1) are what they are: to the bit the sample F⁻¹(p_i), whatever lies beyond."""
+    """PIT values inside (0, 1) are what they are: to the bit the sample F⁻¹(p_i), whatever lies
+    beyond.
+    """
     X, y = rows(200)
     parent = GaussianLinear().fit(X[:100], y[:100])
     y[150] += 100 * parent.sigma_
-    model = GlobalPit(FrozenEstimator(parent)).fit(X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:])
+    model = GlobalPit(FrozenEstimator(parent)).fit(
+        X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
+    )
     pits = np.sort(parent.predict_dist(X[100:]).cdf(y[100:]))
     assert pits[-1] == 1 > pits[-2]
     given = parent.predict_dist(X[:5])
-    np.testing.assert_array_equal(model.predict_dist(X[:5]).ppf(np.arange(1, 100) / 100), given.ppf(pits[:-1]))
-    assert model.predict_dist(X[:1]).ppf(1.0)[0] == pytest.approx(given.mean()[0] + y[150] - parent.predict(X[150:151])[0], rel=1e-12)
+    np.testing.assert_array_equal(
+        model.predict_dist(X[:5]).ppf(np.arange(1, 100) / 100), given.ppf(pits[:-1])
+    )
+    assert model.predict_dist(X[:1]).ppf(1.0)[0] == pytest.approx(
+        given.mean()[0] + y[150] - parent.predict(X[150:151])[0], rel=1e-12
+    )
 
 
 def test_rows_beyond_what_a_family_can_tell_are_told_and_counted():
-    """Of SciPy's normal, 60 standard deviations out: P(Y > y) is 0 in float64. The nearest number inside has 8.2."""
+    """Of SciPy's normal, 60 standard deviations out: P(Y > y) is 0 in float64. The nearest number
+    inside has 8.2.
+    """
     X, y = np.zeros((50, 1)), np.r_[np.zeros(49), 60.0]
     narrow = OneFamily(ScipyFamily("norm", {"loc": np.zeros(1)}))
     with pytest.warns(
-        UserWarning, match=r"^1 of 50 calibration rows lie where the predicted distribution function is 0 or 1 to the last bit"
+        UserWarning,
+        match=(
+            r"^1 of 50 calibration rows lie where the predicted distribution function is 0 or 1 to"
+            r" the last bit"
+        ),
     ):
         model = GlobalPit(narrow).fit(X, y, X_calibration=X, y_calibration=y)
     assert model.describe()["n_clipped"] == 1
@@ -179,7 +235,10 @@ def test_rows_beyond_what_a_family_can_tell_are_told_and_counted():
 
 
 def test_few_rows_are_told():
-    with pytest.warns(UserWarning, match=r"^1 rows are too few to hold any out: GlobalPit is calibrated on its training rows$"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^1 rows are too few to hold any out: GlobalPit is calibrated on its training rows$",
+    ):
         GlobalPit(Frozen()).fit([[0.0]], [1.0])
 
 
@@ -189,14 +248,37 @@ def test_few_rows_are_told():
         (
             lambda X, y: GlobalPit(LinearRegression()).fit(X, y),
             TypeError,
-            "GlobalPit needs an estimator with predict_dist, got LinearRegression; pass one that predicts distributions, "
-            "such as GaussianLinear(), or another library's in PredictiveRegressor",
+            (
+                "GlobalPit needs an estimator with predict_dist, got LinearRegression; pass one"
+                " that predicts distributions, such as GaussianLinear(), or another library's in"
+                " PredictiveRegressor"
+            ),
         ),
-        (lambda X, y: GlobalPit(None).fit(X, y), ValueError, "GlobalPit needs an estimator, got None"),
-        (lambda X, y: GlobalPit(Frozen()).fit(X, y, X_calibration=X), ValueError, "X_calibration needs y_calibration"),
-        (lambda X, y: GlobalPit(Frozen()).fit(X, y, y_calibration=y), ValueError, "y_calibration needs X_calibration"),
-        (lambda X, y: GlobalPit(Frozen(), calibration_size=1.5).fit(X, y), ValueError, "calibration_size must be in (0, 1), got 1.5"),
-        (lambda X, y: GlobalPit(GaussianLinear()).fit(np.where(X > 0, X, np.nan), y), ValueError, "Input X contains NaN."),
+        (
+            lambda X, y: GlobalPit(None).fit(X, y),
+            ValueError,
+            "GlobalPit needs an estimator, got None",
+        ),
+        (
+            lambda X, y: GlobalPit(Frozen()).fit(X, y, X_calibration=X),
+            ValueError,
+            "X_calibration needs y_calibration",
+        ),
+        (
+            lambda X, y: GlobalPit(Frozen()).fit(X, y, y_calibration=y),
+            ValueError,
+            "y_calibration needs X_calibration",
+        ),
+        (
+            lambda X, y: GlobalPit(Frozen(), calibration_size=1.5).fit(X, y),
+            ValueError,
+            "calibration_size must be in (0, 1), got 1.5",
+        ),
+        (
+            lambda X, y: GlobalPit(GaussianLinear()).fit(np.where(X > 0, X, np.nan), y),
+            ValueError,
+            "Input X contains NaN.",
+        ),
     ],
 )
 def test_what_is_refused(fit, error, message):
@@ -214,12 +296,16 @@ def test_missing_values_and_columns_of_a_frame_reach_a_parent_that_encodes_them(
     by_array = GlobalPit(parent, random_state=0).fit(X, y)
     assert np.isfinite(by_array.predict(X)).all()
     by_frame = GlobalPit(parent, random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]), y)
-    np.testing.assert_array_equal(by_frame.predict(pd.DataFrame(X, columns=["a", "b"])), by_array.predict(X))
+    np.testing.assert_array_equal(
+        by_frame.predict(pd.DataFrame(X, columns=["a", "b"])), by_array.predict(X)
+    )
 
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_pipeline_that_ends_in_such_a_regressor_is_a_parent(frozen):
-    """Scikit-learn's pipelines pass on no ``predict_dist``; a linear model is the same behind standardised columns, up to rounding."""
+    """Scikit-learn's pipelines pass on no ``predict_dist``; a linear model is the same behind
+    standardised columns, up to rounding.
+    """
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 2)) * [1, 50]
     y = X[:, 0] + rng.exponential(size=300)
@@ -230,7 +316,14 @@ def test_a_pipeline_that_ends_in_such_a_regressor_is_a_parent(frozen):
         said = kind(parent).fit(X[:200], y[:200], **given).predict_dist(X)
         alone = GaussianLinear().fit(X[:200], y[:200])
         if kind is GlobalPit:
-            np.testing.assert_allclose(said.mean(), GlobalPit(FrozenEstimator(alone)).fit(X, y, **given).predict(X), rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                said.mean(),
+                GlobalPit(FrozenEstimator(alone)).fit(X, y, **given).predict(X),
+                rtol=1e-9,
+                atol=1e-9,
+            )
         assert np.isfinite(said.crps(y)).all()
-    with pytest.raises(TypeError, match=r"^GlobalPit needs an estimator with predict_dist, got Pipeline"):
+    with pytest.raises(
+        TypeError, match=r"^GlobalPit needs an estimator with predict_dist, got Pipeline"
+    ):
         GlobalPit(make_pipeline(StandardScaler(), LinearRegression())).fit(X, y)

@@ -59,11 +59,20 @@ class GammaOfShape(RegressorMixin, BaseEstimator):
 
 def split(n: int = 260):
     X, y = rows(n)
-    return (X[:60], y[:60]), {"X_calibration": X[60:220], "y_calibration": y[60:220]}, X[220:], y[220:]
+    return (
+        (X[:60], y[:60]),
+        {"X_calibration": X[60:220], "y_calibration": y[60:220]},
+        X[220:],
+        y[220:],
+    )
 
 
-def naive(pits: np.ndarray, at: np.ndarray, x: np.ndarray, k: int, ppf) -> tuple[np.ndarray, np.ndarray]:
-    """Steps 8 to 10 of Algorithm 1 at one place: the sample, and Epanechnikov weights that end at the k-th neighbour."""
+def naive(
+    pits: np.ndarray, at: np.ndarray, x: np.ndarray, k: int, ppf
+) -> tuple[np.ndarray, np.ndarray]:
+    """Steps 8 to 10 of Algorithm 1 at one place: the sample, and Epanechnikov weights that end at
+    the k-th neighbour.
+    """
     apart = np.array([np.linalg.norm(each - x) for each in at])
     near = sorted(range(len(at)), key=lambda i: apart[i])[:k]
     weights = np.array([1 - (apart[i] / apart[near[-1]]) ** 2 for i in near])
@@ -77,15 +86,31 @@ def test_it_is_algorithm_1(family, units):
     train, calibration, X, y = split()
     y, held, y_held = np.abs(y), calibration["X_calibration"], np.abs(calibration["y_calibration"])
     parent = GaussianLinear().fit(*train) if family == "normal" else GammaOfShape().fit(*train)
-    model = LocalPit(FrozenEstimator(parent), k=25, units=units).fit(*train, X_calibration=held, y_calibration=y_held)
+    model = LocalPit(FrozenEstimator(parent), k=25, units=units).fit(
+        *train, X_calibration=held, y_calibration=y_held
+    )
     unit = held.std(axis=0) if units == "sd" else np.ones(2)
-    pits, base, new = parent.predict_dist(held).cdf(y_held), parent.predict_dist(X), model.predict_dist(X)
+    pits, base, new = (
+        parent.predict_dist(held).cdf(y_held),
+        parent.predict_dist(X),
+        model.predict_dist(X),
+    )
     said = new.mean(), new.var(), new.crps(y), new.ppf(np.array([0.05, 0.5])), new.cdf(y)
     for i, x in enumerate(X):
-        sample, weights = naive(pits, held / unit, x / unit, 25, lambda p, row=base[i]: float(row.ppf(p)[0]))
+        sample, weights = naive(
+            pits, held / unit, x / unit, 25, lambda p, row=base[i]: float(row.ppf(p)[0])
+        )
         mean = sample @ weights
-        crps = np.abs(sample - y[i]) @ weights - weights @ np.abs(sample[:, None] - sample) @ weights / 2
-        np.testing.assert_allclose([each[i] for each in said[:3]], [mean, (sample - mean) ** 2 @ weights, crps], rtol=1e-6, atol=1e-8)
+        crps = (
+            np.abs(sample - y[i]) @ weights
+            - weights @ np.abs(sample[:, None] - sample) @ weights / 2
+        )
+        np.testing.assert_allclose(
+            [each[i] for each in said[:3]],
+            [mean, (sample - mean) ** 2 @ weights, crps],
+            rtol=1e-6,
+            atol=1e-8,
+        )
         order = np.argsort(sample)
         reached = np.cumsum(weights[order])
         expected = [sample[order][np.searchsorted(reached, q)] for q in (0.05, 0.5)]
@@ -103,7 +128,9 @@ def test_all_rows_with_equal_weights_are_the_global_map():
     np.testing.assert_array_equal(local.ppf(q), everywhere.ppf(q))
     np.testing.assert_array_equal(local.cdf(y), everywhere.cdf(y))
     np.testing.assert_allclose(
-        [local.mean(), local.var(), local.crps(y)], [everywhere.mean(), everywhere.var(), everywhere.crps(y)], rtol=1e-12
+        [local.mean(), local.var(), local.crps(y)],
+        [everywhere.mean(), everywhere.var(), everywhere.crps(y)],
+        rtol=1e-12,
     )
 
 
@@ -122,13 +149,15 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(degree, near, monkeypatch):
 
 
 def test_neighbours_are_chosen_by_crps():
-    """The mean CRPS of rows that are left out of their own neighbourhood, by a loop over rows for all of the numbers; of those at most a
-    standard error behind the best, row by row, the largest.
+    """The mean CRPS of rows that are left out of their own neighbourhood, by a loop over rows for
+    all of the numbers; of those at most a standard error behind the best, row by row, the largest.
     """
     train, calibration, *_ = split()
     parent = GaussianLinear().fit(*train)
     model = LocalPit(FrozenEstimator(parent)).fit(*train, **calibration)
-    assert list(model.crps_by_k_) == [25, 35, 50, 71, 100, 141] and model.describe()["n_chose"] == 160
+    assert (
+        list(model.crps_by_k_) == [25, 35, 50, 71, 100, 141] and model.describe()["n_chose"] == 160
+    )
     X, y = calibration["X_calibration"], calibration["y_calibration"]
     unit, base = X.std(axis=0), parent.predict_dist(X)
     pits = base.cdf(y)
@@ -137,12 +166,20 @@ def test_neighbours_are_chosen_by_crps():
         scores = by_k[k] = []
         for i in range(160):
             others = np.delete(np.arange(160), i)
-            sample, w = naive(pits[others], X[others] / unit, X[i] / unit, k, lambda p, row=base[i]: float(row.ppf(p)[0]))
+            sample, w = naive(
+                pits[others],
+                X[others] / unit,
+                X[i] / unit,
+                k,
+                lambda p, row=base[i]: float(row.ppf(p)[0]),
+            )
             scores.append(np.abs(sample - y[i]) @ w - w @ np.abs(sample[:, None] - sample) @ w / 2)
         assert model.crps_by_k_[k] == pytest.approx(np.mean(scores), rel=1e-6)
     best = min(by_k, key=lambda k: np.mean(by_k[k]))
     behind = {k: np.subtract(scores, by_k[best]) for k, scores in by_k.items()}
-    assert model.k_ == max(k for k in by_k if behind[k].mean() <= behind[k].std(ddof=1) / np.sqrt(160) + 1e-12)
+    assert model.k_ == max(
+        k for k in by_k if behind[k].mean() <= behind[k].std(ddof=1) / np.sqrt(160) + 1e-12
+    )
 
 
 def test_few_rows_are_all_neighbours():
@@ -150,23 +187,41 @@ def test_few_rows_are_all_neighbours():
     X, y = rows(12, 1)
     model = LocalPit(GaussianLinear()).fit(*train, X_calibration=X, y_calibration=y)
     assert model.k_ == 12 and model.crps_by_k_ == {}
-    with pytest.warns(UserWarning, match=r"^k=50 neighbours were asked for, and there are 12 calibration rows: all are taken$"):
-        assert LocalPit(GaussianLinear(), k=50).fit(*train, X_calibration=X, y_calibration=y).k_ == 12
+    with pytest.warns(
+        UserWarning,
+        match=r"^k=50 neighbours were asked for, and there are 12 calibration rows: all are taken$",
+    ):
+        assert (
+            LocalPit(GaussianLinear(), k=50).fit(*train, X_calibration=X, y_calibration=y).k_ == 12
+        )
 
 
 def test_places_without_a_calibration_row_are_told():
     train, calibration, *_ = split()
-    model = LocalPit(GaussianLinear(), radius=0.5, k_min=7, kernel="uniform").fit(*train, **calibration)
+    model = LocalPit(GaussianLinear(), radius=0.5, k_min=7, kernel="uniform").fit(
+        *train, **calibration
+    )
     with (
-        pytest.warns(UserWarning, match=r"^1 of 2 rows have no calibration row within radius=0\.5: the 7 nearest are taken$"),
-        pytest.warns(UserWarning, match="^1 of 2 rows are more than twice as far from their neighbours"),
+        pytest.warns(
+            UserWarning,
+            match=(
+                r"^1 of 2 rows have no calibration row within radius=0\.5: the 7 nearest are taken$"
+            ),
+        ),
+        pytest.warns(
+            UserWarning, match="^1 of 2 rows are more than twice as far from their neighbours"
+        ),
     ):
         given = model.predict_dist(np.array([[0.0, 0.0], [1e6, 0.0]]))
     assert given.pit_map.n_eff[1] == pytest.approx(7) and np.isfinite(given.mean()).all()
 
 
-def weighted_regression(z: np.ndarray, X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and slopes by the normal equations of a design with an intercept, the slopes' with the ridge; rows without weight left out."""
+def weighted_regression(
+    z: np.ndarray, X: np.ndarray, w: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and slopes by the normal equations of a design with an intercept, the slopes' with the
+    ridge; rows without weight left out.
+    """
     w = w / w.sum()
     middle = w @ X
     design = np.column_stack([np.ones(len(z)), X - middle])
@@ -177,7 +232,9 @@ def weighted_regression(z: np.ndarray, X: np.ndarray, w: np.ndarray) -> tuple[np
 
 
 def moved(z: np.ndarray, X: np.ndarray, w: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The correction at one place, by two regressions; what the first does to noise, by the matrix that it is."""
+    """The correction at one place, by two regressions; what the first does to noise, by the matrix
+    that it is.
+    """
     line, middle = weighted_regression(z, X, w)
     here = np.clip(at, X[w > 0].min(axis=0), X[w > 0].max(axis=0)) - middle
     residual = z - line[0] - (X - middle) @ line[1:]
@@ -187,7 +244,9 @@ def moved(z: np.ndarray, X: np.ndarray, w: np.ndarray, at: np.ndarray) -> np.nda
     noise = X.shape[1] * (w**2).sum() * np.cov(apart, aweights=w, ddof=0)
     spread[1:] *= max(0, 1 - noise / (((X - middle) @ spread[1:]) ** 2 @ w))
     least = spread[0] / 4
-    ratio = np.maximum(spread[0] + here @ spread[1:], least) / np.maximum(spread[0] + (X - middle) @ spread[1:], least)
+    ratio = np.maximum(spread[0] + here @ spread[1:], least) / np.maximum(
+        spread[0] + (X - middle) @ spread[1:], least
+    )
     lines = np.column_stack([weighted_regression(unit, X, w)[0] for unit in np.eye(len(z))])
     predicts, fits = lines[0] + here @ lines[1:], lines[0] + (X - middle) @ lines[1:]
     left = w @ ((np.eye(len(z)) - fits) ** 2).sum(axis=1)
@@ -208,31 +267,46 @@ def test_slopes_are_those_of_weighted_regressions(d):
 
 
 def test_a_line_and_a_spread_that_grows_are_taken_out():
-    """With 4,000 rows: location 2x and spread 1 + x become those at 0.25, in first and in second half alike."""
+    """With 4,000 rows: location 2x and spread 1 + x become those at 0.25, in first and in second
+    half alike.
+    """
     rng = np.random.default_rng(0)
     x = rng.uniform(size=4000)
     z = 2 * x + (1 + x) * rng.normal(size=4000)
-    found = without_slopes(z, x[:, None], np.arange(4000)[None], np.ones((1, 4000)), np.array([[0.25]]))[0]
+    found = without_slopes(
+        z, x[:, None], np.arange(4000)[None], np.ones((1, 4000)), np.array([[0.25]])
+    )[0]
     for half in (x < 0.5, x >= 0.5):
-        assert found[half].mean() == pytest.approx(0.5, abs=0.1) and found[half].std() == pytest.approx(1.25, rel=0.05)
+        assert found[half].mean() == pytest.approx(0.5, abs=0.1) and found[
+            half
+        ].std() == pytest.approx(1.25, rel=0.05)
 
 
 def around_all(z, X, at):
     """With equal weights."""
     k = len(z)
-    return without_slopes(np.asarray(z), X, np.arange(k)[None], np.ones((1, k)), np.asarray(at)[None])[0]
+    return without_slopes(
+        np.asarray(z), X, np.arange(k)[None], np.ones((1, k)), np.asarray(at)[None]
+    )[0]
 
 
 def test_where_there_is_no_slope_nothing_is_moved():
-    """All rows at one place, but for the width of three values' mean and of what it leaves, √(4/3 / (2/3)); one row alone; equal scores;
-    and beyond the rows nothing is extrapolated: it is as at their end.
+    """All rows at one place, but for the width of three values' mean and of what it leaves, √(4/3 /
+    (2/3)); one row alone; equal scores; and beyond the rows nothing is extrapolated: it is as at
+    their end.
     """
     z = np.array([1.0, 2.0, 3.0])
-    np.testing.assert_allclose(around_all(z, np.ones((3, 2)), np.zeros(2)), 2 + np.sqrt(2) * (z - 2), rtol=1e-15)
+    np.testing.assert_allclose(
+        around_all(z, np.ones((3, 2)), np.zeros(2)), 2 + np.sqrt(2) * (z - 2), rtol=1e-15
+    )
     np.testing.assert_array_equal(around_all(z[:1], np.ones((1, 2)), np.zeros(2)), z[:1])
-    np.testing.assert_array_equal(around_all(np.ones(4), np.arange(8.0).reshape(4, 2), np.zeros(2)), np.ones(4))
+    np.testing.assert_array_equal(
+        around_all(np.ones(4), np.arange(8.0).reshape(4, 2), np.zeros(2)), np.ones(4)
+    )
     X = np.linspace(0, 1, 50)[:, None]
-    np.testing.assert_array_equal(around_all(2 * X[:, 0], X, [1e6]), around_all(2 * X[:, 0], X, [1.0]))
+    np.testing.assert_array_equal(
+        around_all(2 * X[:, 0], X, [1e6]), around_all(2 * X[:, 0], X, [1.0])
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -247,7 +321,9 @@ def test_corrected_scores_are_numbers(seed, k, d, size):
 
 
 def test_a_slope_in_the_error_is_taken_out():
-    """The parent misses a line of slope 3: at the end of the data a local constant is half a bandwidth off, a local line is not."""
+    """The parent misses a line of slope 3: at the end of the data a local constant is half a
+    bandwidth off, a local line is not.
+    """
     rng = np.random.default_rng(0)
     X = np.sort(rng.uniform(size=(600, 1)), axis=0)
 
@@ -255,20 +331,31 @@ def test_a_slope_in_the_error_is_taken_out():
     y = 3 * X[:, 0] + 0.1 * rng.normal(size=600)
     at = np.array([[0.0]])
     constant, line = (
-        LocalPit(zero, k=200, degree=degree).fit(X, y, X_calibration=X, y_calibration=y).predict_dist(at) for degree in (0, 1)
+        LocalPit(zero, k=200, degree=degree)
+        .fit(X, y, X_calibration=X, y_calibration=y)
+        .predict_dist(at)
+        for degree in (0, 1)
     )
-    assert constant.mean()[0] > 0.3 and abs(line.mean()[0]) < 0.05 and np.sqrt(line.var()[0]) == pytest.approx(0.1, rel=0.3)
+    assert (
+        constant.mean()[0] > 0.3
+        and abs(line.mean()[0]) < 0.05
+        and np.sqrt(line.var()[0]) == pytest.approx(0.1, rel=0.3)
+    )
 
 
 @pytest.mark.parametrize("degree", [0, 1])
 def test_intervals_leave_a_sample_that_spreads_too_little(degree):
-    """An ensemble of half of the true spread: many outcomes lie beyond all 20 members. Of 2,000 rows coverage has an error of .005."""
+    """An ensemble of half of the true spread: many outcomes lie beyond all 20 members. Of 2,000
+    rows coverage has an error of .005.
+    """
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4000, 1))
     y = X[:, 0] + rng.normal(size=4000)
     members = 0.5 * rng.normal(size=20)
     parent = Said(lambda X: WeightedSamples(X + members))
-    model = LocalPit(parent, k=400, degree=degree).fit(X[:1], y[:1], X_calibration=X[:2000], y_calibration=y[:2000])
+    model = LocalPit(parent, k=400, degree=degree).fit(
+        X[:1], y[:1], X_calibration=X[:2000], y_calibration=y[:2000]
+    )
     given = model.predict_dist(X[2000:])
     assert coverage(y[2000:], given.base) < 0.7
     assert coverage(y[2000:], given) == pytest.approx(0.95, abs=0.015)
@@ -296,8 +383,12 @@ def test_spaces(space):
 def test_geodesic_neighbours_share_leaves_with_the_row():
     train, calibration, X, _ = split()
     forest = RandomForestRegressor(8, min_samples_leaf=3, random_state=0).fit(*train)
-    model = LocalPit(GaussianLinear(), k=15, kernel="uniform", where="geodesic", forest=FrozenEstimator(forest)).fit(*train, **calibration)
-    shared = (forest.apply(X)[:, None] == forest.apply(calibration["X_calibration"])[None]).mean(axis=2)
+    model = LocalPit(
+        GaussianLinear(), k=15, kernel="uniform", where="geodesic", forest=FrozenEstimator(forest)
+    ).fit(*train, **calibration)
+    shared = (forest.apply(X)[:, None] == forest.apply(calibration["X_calibration"])[None]).mean(
+        axis=2
+    )
     parent = model.estimator_
     residual = calibration["y_calibration"] - parent.predict(calibration["X_calibration"])
     for i in range(5):
@@ -322,23 +413,34 @@ def test_the_output_is_mean_and_spread():
 def test_far_from_the_data_it_stays_finite(degree):
     train, calibration, *_ = split()
     model = LocalPit(GaussianLinear(), k=20, degree=degree).fit(*train, **calibration)
-    with pytest.warns(UserWarning, match="^1 of 1 rows are more than twice as far from their neighbours"):
+    with pytest.warns(
+        UserWarning, match="^1 of 1 rows are more than twice as far from their neighbours"
+    ):
         given = model.predict_dist(np.array([[1e8, -1e8]]))
     assert np.isfinite(given.mean()).all() and given.var()[0] > 0
 
 
 @pytest.mark.slow
 def test_published_numbers():
-    """Torres et al., Table 1, 80,000 and 10,000 rows, k = 1000: MSE to the true mean 303.93, drawn; exact 247 ± 96 over 20 seeds of an
-    independent program. Over 2 seeds within 3.5 standard errors; and half of it or less with slopes taken out of twice as many.
+    """Torres et al., Table 1, 80,000 and 10,000 rows, k = 1000: MSE to the true mean 303.93, drawn;
+    exact 247 ± 96 over 20 seeds of an independent program. Over 2 seeds within 3.5 standard errors;
+    and half of it or less with slopes taken out of twice as many.
     """
     found = []
     for seed in range(2):
-        splits = make_splits(Heteroscedastic(), n_train=80_000, n_calibration=10_000, n_test=10_000, rng=np.random.default_rng(seed))
+        splits = make_splits(
+            Heteroscedastic(),
+            n_train=80_000,
+            n_calibration=10_000,
+            n_test=10_000,
+            rng=np.random.default_rng(seed),
+        )
         train, held, test = splits.train, splits.calibration, splits.test
         parent = FrozenEstimator(GaussianLinear().fit(train.X, train.y))
         for rule in ({"k": 1000}, {"k": 2000, "degree": 1}):
-            model = LocalPit(parent, **rule).fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y)
+            model = LocalPit(parent, **rule).fit(
+                train.X, train.y, X_calibration=held.X, y_calibration=held.y
+            )
             found.append(mse_mean(model.predict_dist(test.X), test.truth))
     constant, linear = np.mean(np.reshape(found, (2, 2)), axis=0)
     assert abs(constant - 247) < 3.5 * 96 / np.sqrt(2) and linear < 0.75 * constant
@@ -348,7 +450,11 @@ def test_published_numbers():
     ("settings", "error", "message"),
     [
         ({"k": 0}, ParameterError, "k must be in [1, inf) or one of crps, got 0"),
-        ({"degree": 1, "where": "geodesic"}, ParameterError, "degree=1 needs coordinates, and where=geodesic has none; use degree=0"),
+        (
+            {"degree": 1, "where": "geodesic"},
+            ParameterError,
+            "degree=1 needs coordinates, and where=geodesic has none; use degree=0",
+        ),
         ({"where": "layer"}, TypeError, ""),
     ],
 )
@@ -362,6 +468,11 @@ def test_the_record_says_what_was_learnt():
     train, calibration, *_ = split()
     model = LocalPit(GaussianLinear(), k=40).fit(*train, **calibration)
     said = model.describe()
-    assert said["k"] == 40 and said["n_pits"] == 160 and said["n_clipped"] == 0 and "crps_by_k" not in said
+    assert (
+        said["k"] == 40
+        and said["n_pits"] == 160
+        and said["n_clipped"] == 0
+        and "crps_by_k" not in said
+    )
     assert 10 < said["n_eff_05"] <= said["n_eff"] < 40  # 5/6 of 40 where rows are even
     assert said["pit_ks"] == pytest.approx(stats.kstest(model.pits_, "uniform").statistic)

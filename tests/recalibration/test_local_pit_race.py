@@ -13,7 +13,9 @@ from kdgraph.recalibration.local_pit import race
 def scores_of(quality: list[float], n: int, seed: int = 0) -> np.ndarray:
     """Float[s, n]: with much noise that all settings share, and a little of their own."""
     rng = np.random.default_rng(seed)
-    return np.asarray(quality)[:, None] + 10 * rng.normal(size=n) + rng.normal(size=(len(quality), n))
+    return (
+        np.asarray(quality)[:, None] + 10 * rng.normal(size=n) + rng.normal(size=(len(quality), n))
+    )
 
 
 def run(table: np.ndarray, most: float = np.inf):
@@ -28,7 +30,11 @@ def run(table: np.ndarray, most: float = np.inf):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.sampled_from([0.0, 0.05, 0.1]), min_size=1, max_size=5), st.integers(2, 1000), st.integers(0, 100))
+@given(
+    st.lists(st.sampled_from([0.0, 0.05, 0.1]), min_size=1, max_size=5),
+    st.integers(2, 1000),
+    st.integers(0, 100),
+)
 def test_one_round_is_all_scores_at_once(quality, n, seed):
     table = scores_of(quality, n, seed)
     found, _ = run(table)
@@ -41,12 +47,18 @@ def test_one_round_is_all_scores_at_once(quality, n, seed):
 
 
 def test_what_is_clearly_worse_drops_out():
-    """It is scored on 1,000 of 5,000 rows; the others, which differ by a hundredth of the noise, on all."""
+    """It is scored on 1,000 of 5,000 rows; the others, which differ by a hundredth of the noise, on
+    all.
+    """
     table = scores_of([1.0, 0.0, 0.01], 5000)
     found, asked = run(table)
     assert asked == 1000 + 2 * 5000 and found.n_rows == 5000 and found.best in (2, 3)
-    assert found.mean[2] - found.mean[3] == pytest.approx(table[1].mean() - table[2].mean(), abs=1e-9)
-    assert found.mean[1] - found.mean[found.best] == pytest.approx((table[0] - table[found.best - 1])[:1000].mean(), abs=1e-9)
+    assert found.mean[2] - found.mean[3] == pytest.approx(
+        table[1].mean() - table[2].mean(), abs=1e-9
+    )
+    assert found.mean[1] - found.mean[found.best] == pytest.approx(
+        (table[0] - table[found.best - 1])[:1000].mean(), abs=1e-9
+    )
 
 
 def test_one_that_is_left_ends_it():
@@ -56,7 +68,12 @@ def test_one_that_is_left_ends_it():
 def test_it_costs_no_more_than_is_said_but_for_the_first_round():
     """A row costs the sum of the settings, here 1 + 2."""
     table = scores_of([0.0, 0.0], 5000)
-    assert [run(table, most)[0].n_rows for most in (0, 5999, 6000, 9000)] == [1000, 1000, 2000, 3000]
+    assert [run(table, most)[0].n_rows for most in (0, 5999, 6000, 9000)] == [
+        1000,
+        1000,
+        2000,
+        3000,
+    ]
 
 
 def test_equal_scores_give_the_largest():
@@ -64,7 +81,9 @@ def test_equal_scores_give_the_largest():
 
 
 def test_infinite_scores_are_the_worst_and_equal_to_each_other():
-    """Distributions without a mean have an infinite CRPS: nothing can be chosen by it, and nothing fails."""
+    """Distributions without a mean have an infinite CRPS: nothing can be chosen by it, and nothing
+    fails.
+    """
     numbers = scores_of([0.0, 0.0, 5.0], 2500)
     some, every = numbers.copy(), np.full_like(numbers, np.inf)
     some[1] = np.nan

@@ -1,4 +1,6 @@
-"""Where local recalibration has nothing to go by: rows outside of the calibration rows are told, and neighbours that a search misses."""
+"""Where local recalibration has nothing to go by: rows outside of the calibration rows are told,
+and neighbours that a search misses.
+"""
 
 from __future__ import annotations
 
@@ -24,28 +26,41 @@ def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def split():
     X, y = rows(260)
-    return (X[:60], y[:60]), {"X_calibration": X[60:220], "y_calibration": y[60:220]}, X[220:], y[220:]
+    return (
+        (X[:60], y[:60]),
+        {"X_calibration": X[60:220], "y_calibration": y[60:220]},
+        X[220:],
+        y[220:],
+    )
 
 
 OUTSIDE = (
-    "rows are more than twice as far from their neighbours as any calibration row: what is said there is what holds at the edge of the"
+    "rows are more than twice as far from their neighbours as any calibration row: what is said"
+    " there is what holds at the edge of the"
 )
 
 
-@pytest.mark.parametrize(("near", "rank"), [({"k": 20}, 19), ({"k": 160}, 158), ({"radius": 0.5}, 0)])
+@pytest.mark.parametrize(
+    ("near", "rank"), [({"k": 20}, 19), ({"k": 160}, 158), ({"radius": 0.5}, 0)]
+)
 def test_rows_outside_are_told(near, rank, monkeypatch):
-    """Those whose k-th neighbour, or with a radius the nearest row, is more than twice as far away as that of any calibration row among the
-    others: by all distances in numpy. Blocks are told together.
+    """Those whose k-th neighbour, or with a radius the nearest row, is more than twice as far away
+    as that of any calibration row among the others: by all distances in numpy. Blocks are told
+    together.
     """
     train, calibration, X, _ = split()
     model = LocalPit(GaussianLinear(), **near).fit(*train, **calibration)
     held = calibration["X_calibration"]
     unit = held.std(axis=0)
-    among = np.sort(np.linalg.norm((held[:, None] - held[None]) / unit, axis=2), axis=1)[:, 1:]  # without the row itself
+    among = np.sort(np.linalg.norm((held[:, None] - held[None]) / unit, axis=2), axis=1)[
+        :, 1:
+    ]  # without the row itself
     reach = among[:, rank].max()
     assert model.reach_ == pytest.approx(reach, rel=1e-9)
     places = np.linspace(-6, 6, 60)[:, None] * unit
-    apart = np.sort(np.linalg.norm((places[:, None] - held[None]) / unit, axis=2), axis=1)[:, min(near.get("k", 1) - 1, 159)]
+    apart = np.sort(np.linalg.norm((places[:, None] - held[None]) / unit, axis=2), axis=1)[
+        :, min(near.get("k", 1) - 1, 159)
+    ]
     n_far = int((apart > 2 * reach).sum())
     assert 0 < n_far < 60
     monkeypatch.setattr("kdgraph.smoothing.neighbours.AT_A_TIME", 400)
@@ -63,7 +78,9 @@ def test_rows_outside_are_told(near, rank, monkeypatch):
 def test_few_calibration_rows_do_not_say_what_is_far():
     (X, y), held, *_ = split()
     for n in (24, 25):
-        model = LocalPit(GaussianLinear(), k=5).fit(X, y, X_calibration=held["X_calibration"][:n], y_calibration=held["y_calibration"][:n])
+        model = LocalPit(GaussianLinear(), k=5).fit(
+            X, y, X_calibration=held["X_calibration"][:n], y_calibration=held["y_calibration"][:n]
+        )
         assert (model.reach_ is None) == (n == 24)
         if n == 24:
             assert np.isfinite(model.predict([[1e6, 0.0]])).all()  # a warning would be an error
@@ -71,7 +88,9 @@ def test_few_calibration_rows_do_not_say_what_is_far():
 
 @pytest.mark.parametrize("space", [{"where": "geodesic"}, {"where": "output"}])
 def test_where_no_row_can_be_outside_none_is_told(space):
-    """Leaves, where nothing is further away than 1; and the output of a parent that says the same of all calibration rows."""
+    """Leaves, where nothing is further away than 1; and the output of a parent that says the same
+    of all calibration rows.
+    """
     train, calibration, X, _ = split()
     parent = FrozenEstimator(GaussianLinear().fit(np.zeros_like(train[0]), train[1]))
     model = LocalPit(parent, k=20, random_state=0, **space).fit(*train, **calibration)
@@ -90,9 +109,13 @@ def test_where_no_row_can_be_outside_none_is_told(space):
 )
 def test_new_rows_of_the_same_kind_are_not_outside(data, parent, space):
     """More of them than there are calibration rows; a warning would be an error."""
-    splits = make_splits(data, n_train=500, n_calibration=500, n_test=1000, rng=np.random.default_rng(0))
+    splits = make_splits(
+        data, n_train=500, n_calibration=500, n_test=1000, rng=np.random.default_rng(0)
+    )
     train, held, test = splits.train, splits.calibration, splits.test
-    model = LocalPit(parent, **space).fit(train.X, train.y, X_calibration=held.X, y_calibration=held.y)
+    model = LocalPit(parent, **space).fit(
+        train.X, train.y, X_calibration=held.X, y_calibration=held.y
+    )
     assert np.isfinite(model.predict_dist(test.X).mean()).all() and model.reach_
 
 
@@ -100,23 +123,37 @@ def test_the_record_says_how_many_neighbours_an_approximate_search_finds():
     """Of 200 rows, against all distances in numpy, each row left out."""
     X, y = rows(1000)
     X = np.random.default_rng(1).normal(size=(1000, 6))
-    model = LocalPit(GaussianLinear(), k=60, eps=4.0, random_state=0).fit(X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:])
+    model = LocalPit(GaussianLinear(), k=60, eps=4.0, random_state=0).fit(
+        X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
+    )
     at, search = X[100:] / X[100:].std(axis=0), NeighbourSearch(model.at_, eps=4.0)
-    asked = np.random.default_rng(np.random.RandomState(0).randint(np.iinfo(np.int32).max)).permutation(900)[:200]
+    asked = np.random.default_rng(
+        np.random.RandomState(0).randint(np.iinfo(np.int32).max)
+    ).permutation(900)[:200]
     apart = np.linalg.norm(at[asked][:, None] - at[None], axis=2)
     apart[np.arange(200), asked] = np.inf
     shares = []
     for i, row in zip(asked, apart <= np.sort(apart, axis=1)[:, [59]], strict=True):
         found = search.nearest(model.at_[[i]], 61)[1][0]
         shares.append(row[found].sum() / 60)
-    assert model.describe()["recall"] == pytest.approx(np.mean(shares), rel=1e-9) and 0.3 < np.mean(shares) < 0.99
+    assert (
+        model.describe()["recall"] == pytest.approx(np.mean(shares), rel=1e-9)
+        and 0.3 < np.mean(shares) < 0.99
+    )
 
 
 def test_where_the_search_is_exact_there_is_no_recall():
-    """Without eps; of one feature, and of many; in a radius; a tree of a small eps finds nearly all."""
+    """Without eps; of one feature, and of many; in a radius; a tree of a small eps finds nearly
+    all.
+    """
     X, y = rows(300)
     wide = np.random.default_rng(0).normal(size=(300, 12))
-    cases = ((X, {}, False), (X[:, :1], {"eps": 1.0}, False), (wide, {"eps": 1.0}, False), (X, {"eps": 1.0, "radius": 0.5}, False))
+    cases = (
+        (X, {}, False),
+        (X[:, :1], {"eps": 1.0}, False),
+        (wide, {"eps": 1.0}, False),
+        (X, {"eps": 1.0, "radius": 0.5}, False),
+    )
     for inputs, settings, said in (*cases, (X, {"eps": 1e-6}, True)):
         model = LocalPit(GaussianLinear(), **{"k": 20} | settings).fit(
             inputs[:100], y[:100], X_calibration=inputs[100:], y_calibration=y[100:]

@@ -17,7 +17,14 @@ FLAGS = """--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disab
 
 @pytest.fixture(scope="session")
 def _browser(tmp_path_factory) -> Iterator[WebDriver]:
-    chromium = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+    chromium = next(
+        (
+            path
+            for name in ("chromium", "chromium-browser", "google-chrome")
+            if (path := shutil.which(name))
+        ),
+        None,
+    )
     driver = shutil.which("chromedriver")
     if not chromium or not driver:
         pytest.skip("no browser: the report is tested where chromium and chromedriver are on PATH")
@@ -37,4 +44,6 @@ def browser(_browser) -> Iterator[WebDriver]:
     _browser.get("about:blank")
     _browser.get_log("browser")
     yield _browser
-    assert [entry["message"] for entry in _browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert [
+        entry["message"] for entry in _browser.get_log("browser") if entry["level"] == "SEVERE"
+    ] == []

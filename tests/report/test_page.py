@@ -56,23 +56,45 @@ def content_of(records):
     found = [Found(None, record) for record in records]
     studied = study(found)
     content = Content()
-    content.add(studied.runs, [Command(("dataset=spiral",))] * len(found), ["a/b/c"] * len(found), parent_names(studied))
+    content.add(
+        studied.runs,
+        [Command(("dataset=spiral",))] * len(found),
+        ["a/b/c"] * len(found),
+        parent_names(studied),
+    )
     return content.as_json(), studied, content
 
 
 def page_of(records, pictures=None, tables=None, title="T", notes=()):
     content, studied, filled = content_of(records)
     more = {"statistics": statistics(studied, filled.columns.measures), "remarks": remarks(studied)}
-    return render({**content, **more}, pictures or Pictures(), tables or Tables(), [], About(title, f"kdg report --title {title}", notes))
+    return render(
+        {**content, **more},
+        pictures or Pictures(),
+        tables or Tables(),
+        [],
+        About(title, f"kdg report --title {title}", notes),
+    )
 
 
 def test_every_number_is_there_once_and_to_six_digits():
-    records = [make_record("dataset=spiral", "method=kdf", values=(0.123456789, 0.3, 1.23456789e-7, 1e-17), seed=seed) for seed in (0, 1)]
+    records = [
+        make_record(
+            "dataset=spiral",
+            "method=kdf",
+            values=(0.123456789, 0.3, 1.23456789e-7, 1e-17),
+            seed=seed,
+        )
+        for seed in (0, 1)
+    ]
     content, *_ = content_of(records)
     run, other = content["runs"]
     numbers = content["numbers"][run["calibrated"]]
     layout = content["layouts"][numbers["layout"]]
-    by_label = {content["columns"][column]["label"]: value for column, value in zip(layout, numbers["value"], strict=True)}
+    by_label = {
+        content["columns"][column]["label"]: value
+        for column, value in zip(layout, numbers["value"], strict=True)
+    }
     assert by_label["error"] == 0.123457
     assert by_label["ECE (15 bins)"] == 1.23457e-7
     assert by_label["mean max confidence"] == 0  # what floating point left of a share
@@ -96,11 +118,26 @@ def test_a_column_says_what_its_numbers_are():
     ece, confidence = columns["ece"], columns["mmc@sphere:radius=2"]
     assert (ece["short"], ece["detail"], ece["ideal"]) == ("ECE", "15 bins", "lower")
     assert ece["options"] == "bins 15, strategy uniform, norm l1, edges right, debiased false"
-    assert ece["about"].startswith("Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]. Rows are binned")
-    assert (confidence["short"], confidence["detail"], confidence["ideal"]) == ("confidence", "at radius 2", "prior")
-    assert confidence["rows"] == "rows of sphere, radius 2 (out-of-distribution, draw uniform, unit feature)"
+    assert ece["about"].startswith(
+        "Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]. Rows are"
+        " binned"
+    )
+    assert (confidence["short"], confidence["detail"], confidence["ideal"]) == (
+        "confidence",
+        "at radius 2",
+        "prior",
+    )
+    assert (
+        confidence["rows"]
+        == "rows of sphere, radius 2 (out-of-distribution, draw uniform, unit feature)"
+    )
     assert columns["oce@sphere:radius=1"]["ideal"] == "none"  # the rim of the data
-    assert [column["id"] for column in content["columns"] if column["shown"]] == ["error", "nll", "ece", "oce@sphere:radius=2"]
+    assert [column["id"] for column in content["columns"] if column["shown"]] == [
+        "error",
+        "nll",
+        "ece",
+        "oce@sphere:radius=2",
+    ]
 
 
 def test_columns_of_other_options_are_other_columns():
@@ -116,21 +153,38 @@ def test_what_is_no_metric_of_this_version_has_no_explanation():
 
 def test_statistics_are_those_of_compare():
     records = [
-        make_record(f"dataset={dataset}", f"method={method}", seed=seed, values=(error, 0.3, 0.05, 0.9))
+        make_record(
+            f"dataset={dataset}", f"method={method}", seed=seed, values=(error, 0.3, 0.05, 0.9)
+        )
         for method, error in (("kdf", 0.1), ("isotonic", 0.2))
         for dataset in ("spiral", "circle", "moons")
         for seed in (0, 1)
     ]
     content, studied, filled = content_of(records)
-    by_id = dict(zip((column["id"] for column in content["columns"]), statistics(studied, filled.columns.measures), strict=True))
+    by_id = dict(
+        zip(
+            (column["id"] for column in content["columns"]),
+            statistics(studied, filled.columns.measures),
+            strict=True,
+        )
+    )
     assert by_id["mmc"] is None
     against = by_id["error"]["against"]["kdf"]
-    assert (against["better"], against["same"], against["worse"], against["baseline"]) == (3, 0, 0, "random_forest (parent)")
+    assert (against["better"], against["same"], against["worse"], against["baseline"]) == (
+        3,
+        0,
+        0,
+        "random_forest (parent)",
+    )
     assert by_id["error"]["ranks"] == {"kdf": 1.0, "isotonic": 2.0, "random_forest (parent)": 3.0}
     assert json.loads(json.dumps(by_id, allow_nan=False)) == by_id
 
 
-@given(st.recursive(st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
 def test_json_in_a_script_is_read_back_and_never_ends_it(value):
     text = in_script(value)
     assert json.loads(text) == value
@@ -138,15 +192,38 @@ def test_json_in_a_script_is_read_back_and_never_ends_it(value):
 
 
 def test_nothing_in_a_record_becomes_markup():
-    record = make_record("dataset=spiral", "method=kdf", warnings=[{"stage": HOSTILE, "message": HOSTILE}], learnt={HOSTILE: HOSTILE})
+    record = make_record(
+        "dataset=spiral",
+        "method=kdf",
+        warnings=[{"stage": HOSTILE, "message": HOSTILE}],
+        learnt={HOSTILE: HOSTILE},
+    )
     record["dataset"]["classes"] = [HOSTILE, "b"]
     plain = Elements()
     plain.feed(page_of([make_record("dataset=spiral", "method=kdf")]))
     hostile = Elements()
     pictures = Pictures({0: [{"name": HOSTILE, "type": "image/svg+xml", "content": HOSTILE}]})
-    tables = Tables({0: [{"name": HOSTILE, "label": HOSTILE, "file": HOSTILE, "columns": [HOSTILE], "rows": [[HOSTILE]], "n": 1}]})
+    tables = Tables(
+        {
+            0: [
+                {
+                    "name": HOSTILE,
+                    "label": HOSTILE,
+                    "file": HOSTILE,
+                    "columns": [HOSTILE],
+                    "rows": [[HOSTILE]],
+                    "n": 1,
+                }
+            ]
+        }
+    )
     hostile.feed(page_of([record], pictures, tables, title=HOSTILE, notes=[HOSTILE]))
-    added = ["script", "script", "ul", "li"]  # the figure's data, the table's, and the list of notes
+    added = [
+        "script",
+        "script",
+        "ul",
+        "li",
+    ]  # the figure's data, the table's, and the list of notes
     assert sorted(hostile.names) == sorted([*plain.names, *added])
     assert json.loads(hostile.scripts[1])["warnings"] == [{"stage": HOSTILE, "message": HOSTILE}]
 
@@ -155,7 +232,11 @@ def test_the_page_may_run_its_own_scripts_and_load_nothing():
     page = page_of([make_record("dataset=spiral", "method=kdf")])
     found = Elements()
     found.feed(page)
-    policy = next(each["content"] for each in found.attributes if each.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        each["content"]
+        for each in found.attributes
+        if each.get("http-equiv") == "Content-Security-Policy"
+    )
     for script in (found.scripts[0], found.scripts[-1]):
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
@@ -168,10 +249,20 @@ def test_the_page_may_run_its_own_scripts_and_load_nothing():
 
 @pytest.fixture
 def with_figures(tmp_path):
-    """Three runs of two settings; each says that it has two figures, of which one is there in two formats."""
-    records = [make_record("dataset=spiral", f"method={method}", seed=seed) for method, seed in (("kdf", 0), ("kdf", 1), ("isotonic", 0))]
+    """Three runs of two settings; each says that it has two figures, of which one is there in two
+    formats.
+    """
+    records = [
+        make_record("dataset=spiral", f"method={method}", seed=seed)
+        for method, seed in (("kdf", 0), ("kdf", 1), ("isotonic", 0))
+    ]
     for record in records:
-        record["files"]["figures"] = ["figures/map.svg", "figures/map.png", "figures/map.pdf", "figures/gone.svg"]
+        record["files"]["figures"] = [
+            "figures/map.svg",
+            "figures/map.png",
+            "figures/map.pdf",
+            "figures/gone.svg",
+        ]
     out = write(tmp_path / "outputs", records)
     for path in out.glob("*/*/*"):
         (path / "figures").mkdir()
@@ -197,8 +288,10 @@ def test_figures_stop_at_the_budget_and_every_setting_comes_first(with_figures, 
     assert len({with_figures[i].method for i in taken.by_run}) == 2
     assert taken.left_out == 1
     assert pictures_of(with_figures, "all").count == 3
-    assert pictures_of(with_figures, "none").told("none") == (
-        "0 figures are in the page, 3 are not (--figures some or all takes them), 3 files are gone"
+    assert (
+        pictures_of(with_figures, "none").told("none")
+        == "0 figures are in the page, 3 are not (--figures some or all takes them), 3 files are"
+        " gone"
     )
 
 
@@ -214,7 +307,9 @@ def with_tables(tmp_path):
     for path in out.glob("*/*/*"):
         (path / "tables").mkdir()
         (path / "tables" / "ece.csv").write_text('of,word\nparent,"a,b"\ncalibrated,"say ""hi"""\n')
-        (path / "tables" / "large.csv").write_text("n\n" + "".join(f"{i:09d}\n" for i in range(LARGEST // 9)))
+        (path / "tables" / "large.csv").write_text(
+            "n\n" + "".join(f"{i:09d}\n" for i in range(LARGEST // 9))
+        )
         (path / "tables" / "empty.csv").write_text("")
     return named(find(out))
 
@@ -223,9 +318,13 @@ def test_small_tables_are_in_the_page_as_a_whole_and_large_ones_begin(with_table
     taken = tables_of(with_tables)
     small, large = taken.by_run[0]
     assert small == {
-        "name": "ece", "label": "ECE", "file": "tables/ece.csv", "columns": ["of", "word"], "n": 2,
+        "name": "ece",
+        "label": "ECE",
+        "file": "tables/ece.csv",
+        "columns": ["of", "word"],
+        "n": 2,
         "rows": [["parent", "a,b"], ["calibrated", 'say "hi"']],
-    }  # fmt: skip
+    }
     assert (large["label"], large["n"], len(large["rows"])) == ("large", LARGEST // 9, FIRST_ROWS)
     assert large["rows"][-1] == [f"{FIRST_ROWS - 1:09d}"]
     assert taken.told == "6 tables are in the page, 6 of their files are gone, changed or no tables"
@@ -250,11 +349,28 @@ def test_tables_stop_at_the_budget(with_tables, monkeypatch):
 def test_every_kind_of_run_has_its_columns():
     content, *_ = content_of(every_kind())
     assert [column["id"] for column in content["columns"] if column["shown"]] == [
-        "error", "nll", "ece", "oce@sphere:radius=2", "auroc@sphere:radius=2", "rmse", "crps", "coverage", "ece",
-    ]  # fmt: skip
-    assert {setting["task"] for setting in content["settings"]} == {"classification", "detection", "regression"}
+        "error",
+        "nll",
+        "ece",
+        "oce@sphere:radius=2",
+        "auroc@sphere:radius=2",
+        "rmse",
+        "crps",
+        "coverage",
+        "ece",
+    ]
+    assert {setting["task"] for setting in content["settings"]} == {
+        "classification",
+        "detection",
+        "regression",
+    }
     auroc = next(column for column in content["columns"] if column["id"] == "auroc@sphere:radius=2")
-    assert (auroc["short"], auroc["detail"], auroc["ideal"], auroc["of"]) == ("AUROC", "at radius 2", "higher", "rows")
+    assert (auroc["short"], auroc["detail"], auroc["ideal"], auroc["of"]) == (
+        "AUROC",
+        "at radius 2",
+        "higher",
+        "rows",
+    )
 
 
 def test_of_metrics_that_nobody_knows_the_first_are_shown():
@@ -262,13 +378,19 @@ def test_of_metrics_that_nobody_knows_the_first_are_shown():
     record["metrics"] = [{**one, "metric": f"my_{one['metric']}"} for one in record["metrics"]]
     record["about_metrics"] = about_metrics(one["metric"] for one in record["metrics"])
     content, *_ = content_of([record])
-    assert [column["id"] for column in content["columns"] if column["shown"]] == ["my_error", "my_nll", "my_ece", "my_mmc"]
+    assert [column["id"] for column in content["columns"] if column["shown"]] == [
+        "my_error",
+        "my_nll",
+        "my_ece",
+        "my_mmc",
+    ]
 
 
 def test_the_budget_is_told_in_megabytes():
     assert BUDGET == 4_000_000
-    assert Pictures({0: [{}]}, left_out=2).told("some") == (
-        "1 figure is in the page, 2 are not (figures take at most 4 MB; --figures all takes all)"
+    assert (
+        Pictures({0: [{}]}, left_out=2).told("some")
+        == "1 figure is in the page, 2 are not (figures take at most 4 MB; --figures all takes all)"
     )
     assert Pictures().told("some") == ""
 
@@ -278,7 +400,9 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
     for name, files in {
         "wine/kdf/1": {"error.txt": "ValueError: bad\n\ntrace"},
         "wine/sigmoid/2": {"running.json": '{"pid": 1, "host": "elsewhere"}'},
-        "wine/kdf/3": {"running.json": json.dumps({**this_process(), "start": "of a process that is gone"})},
+        "wine/kdf/3": {
+            "running.json": json.dumps({**this_process(), "start": "of a process that is gone"})
+        },
         ".store/fit": {"error.txt": "not a run"},
     }.items():
         (out / name).mkdir(parents=True)
@@ -286,19 +410,34 @@ def test_runs_without_a_result_are_found_with_their_reason(tmp_path):
             (out / name / file).write_text(text)
     (done,) = out.glob("spiral/kdf/*")
     (done / "error.txt").write_text("KeyError: 'again'\n")
-    states = {one.path.relative_to(out).as_posix(): (one.state, one.reason) for one in unfinished(out)}
+    states = {
+        one.path.relative_to(out).as_posix(): (one.state, one.reason) for one in unfinished(out)
+    }
     assert states == {
         done.relative_to(out).as_posix(): ("failed", "KeyError: 'again'"),
         "wine/kdf/1": ("failed", "ValueError: bad"),
         "wine/kdf/3": ("cut off", "it was ended before it was done; it is done again next time"),
         "wine/sigmoid/2": ("running", "it is running at the moment"),
     }
-    assert [one.path.name for one in unfinished(out, ["dataset=wine", "method=kdf", "seed=7"])] == ["1", "3"]
+    assert [one.path.name for one in unfinished(out, ["dataset=wine", "method=kdf", "seed=7"])] == [
+        "1",
+        "3",
+    ]
 
 
 def test_seeds_that_javascript_would_merge_stay_apart(tmp_path):
     seeds = [2**53, 2**53 + 1, 2**64]
     content = Content()
-    runs = named(find(write(tmp_path, [make_record("dataset=spiral", "method=kdf", seed=seed) for seed in seeds])))
+    runs = named(
+        find(
+            write(
+                tmp_path, [make_record("dataset=spiral", "method=kdf", seed=seed) for seed in seeds]
+            )
+        )
+    )
     content.add(runs, [Command(())] * 3, ["", "", ""], {"random_forest": "random_forest (parent)"})
-    assert [run["repetition"] for run in content.as_json()["runs"]] == [[2**53], [str(2**53 + 1)], [str(2**64)]]
+    assert [run["repetition"] for run in content.as_json()["runs"]] == [
+        [2**53],
+        [str(2**53 + 1)],
+        [str(2**64)],
+    ]

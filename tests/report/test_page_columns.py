@@ -9,12 +9,16 @@ from tests.results.conftest import make_record
 
 
 @pytest.mark.parametrize(
-    ("protocol", "rows"), [("held_out", " (in sample: what was fitted on these rows is judged by them)"), ("paper", "")]
+    ("protocol", "rows"),
+    [("held_out", " (in sample: what was fitted on these rows is judged by them)"), ("paper", "")],
 )
 def test_calibration_rows_are_named_and_not_shown_first(protocol, rows):
     columns = Columns()
     numbers = dict.fromkeys(("error", "nll", "ece", "brier", "ece@calibration"), 0.1)
     columns.of(make_record(values=numbers, protocol=protocol))
-    found = {column["id"]: (column["rows"], column["shown"], column["of"]) for column in columns.as_json()}
+    found = {
+        column["id"]: (column["rows"], column["shown"], column["of"])
+        for column in columns.as_json()
+    }
     assert found["ece@calibration"] == (f"calibration rows{rows}", False, "rows")
     assert found["ece"] == ("test rows", True, "rows")

@@ -1,4 +1,6 @@
-"""The report in a browser: what a reader sees, with the mouse, with the keyboard, and with a screen reader."""
+"""The report in a browser: what a reader sees, with the mouse, with the keyboard, and with a screen
+reader.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><text>figu
 
 def error_of(dataset, method, seed):
     """Kdf is better on spiral, worse on wine."""
-    return round({"kdf": 0.1, "isotonic": 0.15}[method] + (0.25 if dataset == "wine" and method == "kdf" else 0) + seed / 10_000, 4)
+    return round(
+        {"kdf": 0.1, "isotonic": 0.15}[method]
+        + (0.25 if dataset == "wine" and method == "kdf" else 0)
+        + seed / 10_000,
+        4,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +40,10 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     records = [
         make_record(
-            f"dataset={dataset}", f"method={method}", seed=seed, values=(error_of(dataset, method, seed), 0.3 + seed / 1000, 0.05, 0.9)
+            f"dataset={dataset}",
+            f"method={method}",
+            seed=seed,
+            values=(error_of(dataset, method, seed), 0.3 + seed / 1000, 0.05, 0.9),
         )
         for dataset in ("spiral", "wine")
         for method in ("kdf", "isotonic")
@@ -50,7 +60,20 @@ def page(tmp_path_factory):
     failed = out / "wine" / "kdf" / "00000000" / "error.txt"
     failed.parent.mkdir()
     failed.write_text(f"ValueError: {HOSTILE}\n\ntrace")
-    assert main(["report", "--out", str(out), "--output", str(folder / "report.html"), "--title", f"Title {HOSTILE}"]) == 0
+    assert (
+        main(
+            [
+                "report",
+                "--out",
+                str(out),
+                "--output",
+                str(folder / "report.html"),
+                "--title",
+                f"Title {HOSTILE}",
+            ]
+        )
+        == 0
+    )
     return (folder / "report.html").as_uri(), first
 
 
@@ -92,13 +115,19 @@ class Reader:
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def press_with_control(self, key):
-        ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(key).key_up(Keys.CONTROL).perform()
+        ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(key).key_up(
+            Keys.CONTROL
+        ).perform()
 
     def find(self, text):
         self.one("#find").clear()
         self.one("#find").send_keys(text)
-        self.until(lambda: self.one("#live").get_attribute("textContent") == self.one("#shown").text != "")
-        self.until(lambda: self.script("return location.hash.includes('find=') || !arguments[0]", text))
+        self.until(
+            lambda: self.one("#live").get_attribute("textContent") == self.one("#shown").text != ""
+        )
+        self.until(
+            lambda: self.script("return location.hash.includes('find=') || !arguments[0]", text)
+        )
 
     def until(self, condition):
         WebDriverWait(self.browser, 5, poll_frequency=0.02).until(lambda _: condition())
@@ -112,28 +141,55 @@ class Reader:
 
 def test_it_opens_with_the_summary_of_its_runs(reader):
     assert reader.one("h1").text == f"Title {HOSTILE}"
-    assert reader.one("#summary").text == "520 runs · 2 data sets · 2 methods on 1 parent · 130 seeds"
-    assert reader.column("#methods-table", "Method") == ["random_forest (parent)", "isotonic", "kdf"]
-    assert reader.script("return performance.getEntriesByType('resource').filter((one) => !one.name.startsWith('blob:')).length") == 0
+    assert (
+        reader.one("#summary").text == "520 runs · 2 data sets · 2 methods on 1 parent · 130 seeds"
+    )
+    assert reader.column("#methods-table", "Method") == [
+        "random_forest (parent)",
+        "isotonic",
+        "kdf",
+    ]
+    assert (
+        reader.script(
+            "return performance.getEntriesByType('resource').filter((one) =>"
+            " !one.name.startsWith('blob:')).length"
+        )
+        == 0
+    )
 
 
 def test_the_methods_are_medians_over_data_sets_of_means_over_seeds(reader):
-    expected = median(mean(error_of(dataset, "kdf", seed) for seed in range(SEEDS)) for dataset in ("spiral", "wine"))
-    cells = dict(zip(reader.column("#methods-table", "Method"), reader.column("#methods-table", "error"), strict=True))
+    expected = median(
+        mean(error_of(dataset, "kdf", seed) for seed in range(SEEDS))
+        for dataset in ("spiral", "wine")
+    )
+    cells = dict(
+        zip(
+            reader.column("#methods-table", "Method"),
+            reader.column("#methods-table", "error"),
+            strict=True,
+        )
+    )
     assert cells["kdf"].startswith(f"{expected:.3f}")
     assert cells["kdf"].endswith("1 · 0 · 1")
 
 
 def test_the_data_sets_have_a_mean_for_each_method_and_its_difference(reader):
     Select(reader.one("#metric")).select_by_visible_text("error")
-    expected = [f"{mean(error_of(dataset, 'kdf', seed) for seed in range(SEEDS)):.3f}" for dataset in ("spiral", "wine")]
+    expected = [
+        f"{mean(error_of(dataset, 'kdf', seed) for seed in range(SEEDS)):.3f}"
+        for dataset in ("spiral", "wine")
+    ]
     assert reader.column("#datasets-table", "kdf") == expected
     Select(reader.one("#numbers-by-dataset")).select_by_value("difference")
     assert reader.column("#datasets-table", "kdf") == ["−0.194", "+0.056"]
     assert reader.one("#datasets-table tbody td").get_attribute("class") == "n better"
     assert len(reader.all("#strip svg .dot")) == 4
     label = reader.one("#ranks svg").get_attribute("aria-label")
-    assert label.startswith("error, mean ranks: isotonic 1.50, kdf 2.00, random_forest (parent) 2.50; critical difference ")
+    assert label.startswith(
+        "error, mean ranks: isotonic 1.50, kdf 2.00, random_forest (parent) 2.50; critical"
+        " difference "
+    )
 
 
 def test_500_runs_are_shown_and_the_others_on_demand(reader):
@@ -159,7 +215,9 @@ def test_a_column_sorts_by_mouse_and_by_keyboard(reader):
     assert head.get_attribute("aria-sort") == "descending"
     shown = [float(text) for text in reader.column("#runs-table", "error")]
     assert shown == sorted(shown, reverse=True) and shown[0] == round(0.35 + 0.0129, 3)
-    assert [each.get_attribute("aria-sort") for each in reader.all("#runs-table thead th")].count("none") == 8
+    assert [each.get_attribute("aria-sort") for each in reader.all("#runs-table thead th")].count(
+        "none"
+    ) == 8
 
 
 def test_seeds_sort_as_numbers(reader):
@@ -191,7 +249,10 @@ def test_words_choose_runs(reader, words, count):
 
 def test_a_word_that_means_nothing_is_told_and_left_out(reader):
     reader.find("nlll<0.3 seed=1")
-    assert reader.one("#shown").text == "4 of 520 runs; “nlll<0.3” is no metric or name here and was left out"
+    assert (
+        reader.one("#shown").text
+        == "4 of 520 runs; “nlll<0.3” is no metric or name here and was left out"
+    )
 
 
 def test_choices_narrow_down_and_reset_opens_again(reader):
@@ -215,7 +276,9 @@ def test_differences_to_the_parent_are_signed(reader):
 
 def test_the_columns_are_the_readers_choice(reader):
     reader.one(".chooser summary").click()
-    box = next(label for label in reader.all(".chooser label") if label.text == "confidence at radius 5")
+    box = next(
+        label for label in reader.all(".chooser label") if label.text == "confidence at radius 5"
+    )
     box.click()
     assert set(reader.column("#runs-table", "confidenceat radius 5")) == {"0.600"}
     assert reader.head("#methods-table", "confidence")
@@ -253,8 +316,14 @@ def test_a_head_says_what_its_metric_is_on_focus_and_on_hover(reader):
     ActionChains(reader.browser).move_to_element(reader.head("#methods-table", "ECE")).perform()
     said = reader.tip()
     assert said[0] == "ECE (15 bins)"
-    assert said[1].startswith("Measure the expected calibration error (ECE) of top-label confidence, in [0, 1].")
-    assert said[-1] == "lower is better · bins 15, strategy uniform, norm l1, edges right, debiased false · on test rows"
+    assert said[1].startswith(
+        "Measure the expected calibration error (ECE) of top-label confidence, in [0, 1]."
+    )
+    assert (
+        said[-1]
+        == "lower is better · bins 15, strategy uniform, norm l1, edges right, debiased false · on"
+        " test rows"
+    )
     reader.script("document.querySelector('#methods-table thead button').focus()")
     reader.press(Keys.TAB)
     assert reader.tip()[0] == "error"
@@ -270,8 +339,13 @@ def test_a_run_opens_with_its_command_its_figure_and_where_it_comes_from(reader,
     assert reader.one("#details-title").text == "spiral → random_forest → kdf"
     assert reader.one(".reproduce").text.startswith("kdg run dataset=spiral method=kdf ")
     assert reader.one(".reproduce").text.endswith(" seed=0")
-    reader.until(lambda: reader.script("return document.querySelector('.plates img').naturalWidth") == 40)
-    assert f"Not in this page, to keep it small: spiral/kdf/{record['run_id']}/figures/lost" in dialog.text
+    reader.until(
+        lambda: reader.script("return document.querySelector('.plates img').naturalWidth") == 40
+    )
+    assert (
+        f"Not in this page, to keep it small: spiral/kdf/{record['run_id']}/figures/lost"
+        in dialog.text
+    )
     assert f"fit: beware of {HOSTILE}" in dialog.text
     assert f"{HOSTILE} 0.500, b 0.500" in dialog.text
     assert "kdgraph 0.1.0, python 3.11.7" in dialog.text
@@ -294,7 +368,10 @@ def test_a_view_can_be_passed_on(reader, page):
 def test_a_cell_of_the_summary_leads_to_its_runs(reader):
     reader.all("#datasets-table tbody tr")[1].find_elements(By.TAG_NAME, "td")[2].click()
     assert reader.one("#shown").text == "130 of 520 runs"
-    assert (reader.one("#of-dataset").get_attribute("value"), reader.one("#of-method").get_attribute("value")) == ("wine", "kdf")
+    assert (
+        reader.one("#of-dataset").get_attribute("value"),
+        reader.one("#of-method").get_attribute("value"),
+    ) == ("wine", "kdf")
 
 
 def test_warnings_and_failed_runs_are_listed_as_text(reader):
@@ -323,7 +400,10 @@ def test_the_theme_follows_the_system_until_one_is_chosen(reader, page):
 
 
 def test_numbers_are_right_aligned_with_figures_of_one_width(reader):
-    style = "const style = getComputedStyle(document.querySelector(arguments[0])); return [style.textAlign, style.fontVariantNumeric]"
+    style = (
+        "const style = getComputedStyle(document.querySelector(arguments[0])); return"
+        " [style.textAlign, style.fontVariantNumeric]"
+    )
     for cell in ("#methods-table tbody td.n", "#datasets-table tbody td", "#runs-table tbody td.n"):
         assert reader.script(style, cell) == ["right", "tabular-nums"]
 
@@ -344,12 +424,16 @@ def test_contrast_of_all_colours_of_text_is_enough_in_both_themes(reader):
             }
         }
         return found;"""
-    too_little = {name: round(ratio, 2) for name, ratio in reader.script(ratios).items() if ratio < 4.5}
+    too_little = {
+        name: round(ratio, 2) for name, ratio in reader.script(ratios).items() if ratio < 4.5
+    }
     assert too_little == {}
 
 
 def test_a_study_of_one_run_is_a_page_too(browser, tmp_path):
-    out = write(tmp_path / "outputs", [make_record("dataset=spiral", "method=none", values=OF_PARENT)])
+    out = write(
+        tmp_path / "outputs", [make_record("dataset=spiral", "method=none", values=OF_PARENT)]
+    )
     assert main(["report", "--out", str(out), "--output", str(tmp_path / "one.html")]) == 0
     browser.get((tmp_path / "one.html").as_uri())
     reader = Reader(browser)
@@ -362,7 +446,9 @@ def test_a_study_of_one_run_is_a_page_too(browser, tmp_path):
 
 @pytest.fixture(scope="module")
 def page_of_every_kind(tmp_path_factory):
-    """A report of calibrators, one of them fitted on test rows, of a detector and of a regressor, with the tables of that one."""
+    """A report of calibrators, one of them fitted on test rows, of a detector and of a regressor,
+    with the tables of that one.
+    """
     folder = tmp_path_factory.mktemp("kinds")
     out = write_every_kind(folder / "outputs", every_kind())
     assert main(["report", "--out", str(out), "--output", str(folder / "report.html")]) == 0
@@ -376,13 +462,19 @@ def mixed(browser, page_of_every_kind):
 
 
 def opened(reader, method):
-    """Text of the first run of a method, but for its config and what it learnt, in which null is a value."""
+    """Text of the first run of a method, but for its config and what it learnt, in which null is a
+    value.
+    """
     reader.find(f"method={method} seed=0")
-    reader.until(lambda: [name.removesuffix(" †") for name in reader.column("#runs-table", "Method")] == [method])
+    reader.until(
+        lambda: (
+            [name.removesuffix(" †") for name in reader.column("#runs-table", "Method")] == [method]
+        )
+    )
     reader.script("document.querySelector('#runs-table tbody th').click()")
     return reader.script(
-        "const copy = document.querySelector('#details').cloneNode(true); copy.querySelectorAll('pre').forEach((one) => one.remove());"
-        "return copy.textContent"
+        "const copy = document.querySelector('#details').cloneNode(true);"
+        " copy.querySelectorAll('pre').forEach((one) => one.remove());return copy.textContent"
     )
 
 
@@ -395,7 +487,10 @@ def test_nothing_is_undefined_on_a_page_of_every_kind(mixed):
     texts = [mixed.script("return document.body.innerText")]
     for method in ("kdf", "isotonic-as_in_paper", "tood", "global_pit", "histogram"):
         texts.append(opened(mixed, method))
-        texts += mixed.script("return [...document.querySelectorAll('#details [data-tip]')].map((one) => one.dataset.tip)")
+        texts += mixed.script(
+            "return [...document.querySelectorAll('#details [data-tip]')].map((one) =>"
+            " one.dataset.tip)"
+        )
         closed(mixed)
     mixed.find("")
     texts += mixed.script(
@@ -408,10 +503,21 @@ def test_nothing_is_undefined_on_a_page_of_every_kind(mixed):
 
 def test_a_task_is_chosen_on_the_whole_page(mixed):
     assert mixed.column("#methods-table", "Method") == [
-        "random_forest (parent)", "histogram", "isotonic-as_in_paper †", "kdf", "tood", "global_pit",
-    ]  # fmt: skip
-    heads = {"regression": ["RMSE", "CRPS", "coverage"], "detection": ["error", "AUROC\nat radius 2"]}
-    for task, method, dataset in (("regression", "global_pit", "tran20"), ("detection", "tood", "spiral")):
+        "random_forest (parent)",
+        "histogram",
+        "isotonic-as_in_paper †",
+        "kdf",
+        "tood",
+        "global_pit",
+    ]
+    heads = {
+        "regression": ["RMSE", "CRPS", "coverage"],
+        "detection": ["error", "AUROC\nat radius 2"],
+    }
+    for task, method, dataset in (
+        ("regression", "global_pit", "tran20"),
+        ("detection", "tood", "spiral"),
+    ):
         Select(mixed.one("#task")).select_by_value(task)
         assert mixed.column("#methods-table", "Method") == ["random_forest (parent)", method]
         assert [head.text for head in mixed.all("#methods-table thead th")][1:] == heads[task]
@@ -431,29 +537,56 @@ def test_a_page_of_one_task_has_no_choice_of_tasks(reader):
 
 
 def test_what_was_fitted_on_test_rows_has_a_dagger_in_every_table(mixed):
-    legend = "† Fitted on test rows, or by the rows out of distribution, where the method's paper does so (protocol=paper), so that its"
+    legend = (
+        "† Fitted on test rows, or by the rows out of distribution, where the method's paper does"
+        " so (protocol=paper), so that its"
+    )
     legend += " numbers are no estimate for new rows."
     for table in ("methods", "datasets", "runs"):
         assert mixed.one(f"#{table}-paper").text == legend
-        assert mixed.one(f"#{table}-table").text.count("isotonic-as_in_paper †") == {"methods": 1, "datasets": 1, "runs": 2}[table]
+        assert (
+            mixed.one(f"#{table}-table").text.count("isotonic-as_in_paper †")
+            == {"methods": 1, "datasets": 1, "runs": 2}[table]
+        )
         assert "kdf †" not in mixed.one(f"#{table}-table").text
     text = opened(mixed, "isotonic-as_in_paper")
-    assert "method isotonic-as_in_paper †" in text and legend in text and "protocolpaper: Fitted on test rows" in text
+    assert (
+        "method isotonic-as_in_paper †" in text
+        and legend in text
+        and "protocolpaper: Fitted on test rows" in text
+    )
     closed(mixed)
     assert legend not in opened(mixed, "kdf")
     closed(mixed)
     Select(mixed.one("#task")).select_by_value("regression")
-    assert not any(mixed.one(f"#{table}-paper").is_displayed() for table in ("methods", "datasets", "runs"))
+    assert not any(
+        mixed.one(f"#{table}-paper").is_displayed() for table in ("methods", "datasets", "runs")
+    )
 
 
 def test_a_run_says_what_comes_after_its_parent(mixed):
     assert "spiral → random_forest → tood" in (text := opened(mixed, "tood"))
-    assert "parentrandom_forestdetectortooddata set" in text and "AUROC along sphere, radius" in text and "chance" in text
-    assert [head.text for head in mixed.all("#details thead th")][:3] == ["random_forest", "tood", "rows"]
+    assert (
+        "parentrandom_forestdetectortooddata set" in text
+        and "AUROC along sphere, radius" in text
+        and "chance" in text
+    )
+    assert [head.text for head in mixed.all("#details thead th")][:3] == [
+        "random_forest",
+        "tood",
+        "rows",
+    ]
     closed(mixed)
-    assert "430 calibration, 100 test rows" in (text := opened(mixed, "histogram")) and "training" not in text
+    assert (
+        "430 calibration, 100 test rows" in (text := opened(mixed, "histogram"))
+        and "training" not in text
+    )
     closed(mixed)
-    assert "recalibratorglobal_pitdata set" in (text := opened(mixed, "global_pit")) and "prior" not in text and "classes" not in text
+    assert (
+        "recalibratorglobal_pitdata set" in (text := opened(mixed, "global_pit"))
+        and "prior" not in text
+        and "classes" not in text
+    )
     assert "RMSE54,32154,321100" in text and "my_score1.500–100" in text
 
 
@@ -463,8 +596,14 @@ def test_a_table_of_a_run_opens_and_is_handed_out_whole(mixed, tmp_path):
     assert re.search(r"Not in this page: tran20/global_pit/\w{8}/tables/gone\.csv", text)
     mixed.one(".run-tables summary").click()
     mixed.until(lambda: mixed.all(".run-tables tbody tr"))
-    assert [row.text for row in mixed.all(".run-tables tr")] == ["of on bin share", "parent test 0.05 0.123457", "calibrated test 0.05 0.1"]
-    mixed.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    assert [row.text for row in mixed.all(".run-tables tr")] == [
+        "of on bin share",
+        "parent test 0.05 0.123457",
+        "calibrated test 0.05 0.1",
+    ]
+    mixed.browser.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
     mixed.one(".run-tables a").click()
     mixed.until(lambda: [path.suffix for path in tmp_path.iterdir()] == [".csv"])
     (file,) = tmp_path.iterdir()

@@ -15,7 +15,13 @@ from kdgraph.report.page.overrides import differences, same
 TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
     ["null", "True", "nan", "1e5", "a'b", "\\", "a\\'", "${x}", "\\${x}", "a b ", "[1]", "x=y,z"]
 )
-SCALARS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False, allow_infinity=False) | TEXT
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT
+)
 KEYS = st.sampled_from(["alpha", "k", "n_train", "_target_", "name"])
 VALUES = SCALARS | st.lists(SCALARS, max_size=3)
 NODES = st.dictionaries(KEYS, VALUES | st.dictionaries(KEYS, VALUES, max_size=3), max_size=4)
@@ -25,7 +31,9 @@ def applied(node, words):
     """What Hydra makes of ``node`` and overrides of it."""
     config = OmegaConf.create({"node": node})
     OmegaConf.set_struct(config, True)
-    ConfigLoaderImpl._apply_overrides_to_config(OverridesParser.create().parse_overrides(list(words)), config)
+    ConfigLoaderImpl._apply_overrides_to_config(
+        OverridesParser.create().parse_overrides(list(words)), config
+    )
     return OmegaConf.to_container(config, resolve=True)["node"]
 
 
@@ -38,7 +46,9 @@ def test_a_value_is_read_back_as_it_was(value):
 @example({"alpha": {}}, {"alpha": []})
 @example({"alpha": [1]}, {"alpha": {"k": 1}})
 def test_differences_lead_from_one_node_to_the_other(have, want):
-    have = {key: value for key, value in have.items() if "${" not in repr(value)}  # it would be an interpolation; in an override it is not
+    have = {
+        key: value for key, value in have.items() if "${" not in repr(value)
+    }  # it would be an interpolation; in an override it is not
     assert same(applied(have, differences(have, want, "node.")), want)
 
 
@@ -47,7 +57,10 @@ def test_nothing_differs_from_itself(node):
     assert list(differences(node, node)) == []
 
 
-@pytest.mark.parametrize(("one", "other"), [(1, 1.0), (1, True), (0, None), ([1], [1.0]), ({"a": 1}, {"a": 1, "b": None})])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, 1.0), (1, True), (0, None), ([1], [1.0]), ({"a": 1}, {"a": 1, "b": None})],
+)
 def test_values_of_different_kinds_are_not_the_same(one, other):
     assert not same(one, other)
     assert same(one, one) and same(other, other)

@@ -1,4 +1,6 @@
-"""What a terminal shows while a run is at work: one line, never wider than the terminal, gone at the end."""
+"""What a terminal shows while a run is at work: one line, never wider than the terminal, gone at
+the end.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,13 @@ class Screen:
 @pytest.mark.parametrize(
     ("width", "line"),
     [
-        (140, "spiral → kdn  seed 0  training ━━━━━╌╌╌╌╌ 100/200  at most 0:01:23 left  loss 0.712 · validation 0.654"),
+        (
+            140,
+            (
+                "spiral → kdn  seed 0  training ━━━━━╌╌╌╌╌ 100/200  at most 0:01:23 left  loss"
+                " 0.712 · validation 0.654"
+            ),
+        ),
         (90, "spiral → kdn  seed 0  training ━━━━━╌╌╌╌╌ 100/200  at most 0:01:23 left  loss 0.712"),
         (80, "spiral → kdn  seed 0  training ━━━━━╌╌╌╌╌ 100/200  at most 0:01:23 left"),
         (60, "spiral → kdn  seed 0  training ━━━━━╌╌╌╌╌ 100/200"),
@@ -48,7 +56,11 @@ def test_progress_is_as_wide_as_the_terminal_allows(width, line):
 def test_without_held_out_rows_there_is_one_loss():
     screen = Screen(140)
     screen.spinner.begin("kdn")
-    screen.spinner.progress(Progress(epoch=3, of=3, loss=2.0, validation_loss=None, seconds_left=0.0, stage="pretraining"))
+    screen.spinner.progress(
+        Progress(
+            epoch=3, of=3, loss=2.0, validation_loss=None, seconds_left=0.0, stage="pretraining"
+        )
+    )
     assert screen.line == "kdn  pretraining ━━━━━━━━━━ 3/3  at most 0:00:00 left  loss 2.000"
 
 
@@ -67,9 +79,13 @@ def test_one_line_lives_and_is_wiped_away():
         screen.spinner.note("a note that stays, longer than the terminal is wide, in one piece")
         screen.spinner.stage("calibrate")
     drawn = screen.file.getvalue()
-    live = drawn.replace("kdg: a note that stays, longer than the terminal is wide, in one piece\n", "")
+    live = drawn.replace(
+        "kdg: a note that stays, longer than the terminal is wide, in one piece\n", ""
+    )
     assert live != drawn
-    assert live.count("\n") == 1  # the end of the line, which is wiped and whose cursor goes up again
+    assert (
+        live.count("\n") == 1
+    )  # the end of the line, which is wiped and whose cursor goes up again
     assert live.endswith("\n\x1b[?25h\r\x1b[1A\x1b[2K")
 
 

@@ -10,4 +10,6 @@ from kdgraph.metrics import METRICS, about
 
 def about_metrics(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Of each, of one that kdgraph does not have too."""
-    return {name: about(name) if name in METRICS else {"label": name, "better": None} for name in names}
+    return {
+        name: about(name) if name in METRICS else {"label": name, "better": None} for name in names
+    }

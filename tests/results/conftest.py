@@ -1,4 +1,6 @@
-"""Records as a runner would have written them, with the settings and numbers that a test asks for."""
+"""Records as a runner would have written them, with the settings and numbers that a test asks
+for.
+"""
 
 from __future__ import annotations
 
@@ -41,26 +43,71 @@ def entry(key: str, of: str, value: float | None, rows: int) -> Record:
 
 
 def make_record(
-    dataset="spiral", method="kdf", *, seed=0, values=None, of_parent=None, parent="random_forest", calibrator=None, gate="none",
-    detector="none", recalibrator="none", protocol="held_out", config=None, schema=RECORD_SCHEMA, fingerprint=None, prior=(0.6, 0.4),
-    simulated=True, reads=None,
-) -> Record:  # fmt: skip
-    """A record. ``values`` and ``of_parent`` are its numbers by measure; ``config`` are dotted keys that are not as usual."""
+    dataset="spiral",
+    method="kdf",
+    *,
+    seed=0,
+    values=None,
+    of_parent=None,
+    parent="random_forest",
+    calibrator=None,
+    gate="none",
+    detector="none",
+    recalibrator="none",
+    protocol="held_out",
+    config=None,
+    schema=RECORD_SCHEMA,
+    fingerprint=None,
+    prior=(0.6, 0.4),
+    simulated=True,
+    reads=None,
+) -> Record:
+    """A record. ``values`` and ``of_parent`` are its numbers by measure; ``config`` are dotted keys
+    that are not as usual.
+    """
     calibrator = calibrator or method
     target = "kdgraph.data.simulations.Spiral" if simulated else "kdgraph.data.tables.File"
     science = {
         "dataset": {"name": dataset, "_target_": target, "n_train": 100},
-        "ood": {"name": "sphere", "_target_": "kdgraph.data.ood.Sphere", "radii": [1, 2, 5], "n": 50, "draw": "uniform"},
+        "ood": {
+            "name": "sphere",
+            "_target_": "kdgraph.data.ood.Sphere",
+            "radii": [1, 2, 5],
+            "n": 50,
+            "draw": "uniform",
+        },
         "preprocess": {"name": "default", "_target_": "kdgraph.parents.Preprocess"},
-        "parent": {"name": parent, "_target_": f"a.{parent}", "n_estimators": 500, "max_depth": None},
-        "calibrator": {"name": calibrator, "_target_": f"a.{calibrator}", "alpha": 0.005, "robust": True, "layers": [200, 200]},
-        **{part: {"name": name} for part, name in (("gate", gate), ("detector", detector), ("recalibrator", recalibrator))},
+        "parent": {
+            "name": parent,
+            "_target_": f"a.{parent}",
+            "n_estimators": 500,
+            "max_depth": None,
+        },
+        "calibrator": {
+            "name": calibrator,
+            "_target_": f"a.{calibrator}",
+            "alpha": 0.005,
+            "robust": True,
+            "layers": [200, 200],
+        },
+        **{
+            part: {"name": name}
+            for part, name in (
+                ("gate", gate),
+                ("detector", detector),
+                ("recalibrator", recalibrator),
+            )
+        },
         "metrics": {"test": {}, "calibration": {}, "ood": {}, "grid": {}},
         "figures": {"draw": []},
         "protocol": protocol,
         "seed": seed,
     }
-    of_calibrated = {"error": 0.1, "nll": 0.3, "ece": 0.05, "oce@sphere:radius=2": 0.0} if values is None else values
+    of_calibrated = (
+        {"error": 0.1, "nll": 0.3, "ece": 0.05, "oce@sphere:radius=2": 0.0}
+        if values is None
+        else values
+    )
     of_parent = dict.fromkeys(of_calibrated, 0.2) if of_parent is None else of_parent
     entries = [
         entry(key, of, value, 40 if key.partition("@")[2] == "" else 50)
@@ -68,7 +115,9 @@ def make_record(
         for key, value in numbers.items()
     ]
     for one in entries:
-        science["metrics"][one["on"]].setdefault(one["metric"], dict(OPTIONS.get(one["metric"], {})))
+        science["metrics"][one["on"]].setdefault(
+            one["metric"], dict(OPTIONS.get(one["metric"], {}))
+        )
     for key, value in (config or {}).items():
         node: Any = science
         *path, last = key.split(".")
@@ -77,19 +126,42 @@ def make_record(
         node[last] = value
     text = json.dumps([science, method, dataset], sort_keys=True)
     return {
-        "schema": schema, "code": CODE_SCHEMA, "reads": reads or {},
+        "schema": schema,
+        "code": CODE_SCHEMA,
+        "reads": reads or {},
         "run_id": hashlib.sha256(text.encode()).hexdigest()[:8],
         "dataset": {
-            "name": dataset, "fingerprint": fingerprint or f"{dataset} {seed}", "n_train": 100, "n_calibration": 30, "n_test": 40,
-            "n_features": 2, "classes": list(range(len(prior or ()))), "prior": list(prior) if prior else None, "source": {},
+            "name": dataset,
+            "fingerprint": fingerprint or f"{dataset} {seed}",
+            "n_train": 100,
+            "n_calibration": 30,
+            "n_test": 40,
+            "n_features": 2,
+            "classes": list(range(len(prior or ()))),
+            "prior": list(prior) if prior else None,
+            "source": {},
         },
-        **{part: science[part]["name"] for part in ("parent", "calibrator", "gate", "detector", "recalibrator")},
-        "method": method, "protocol": protocol, "seed": seed, "config": science, "metrics": entries,
-        "about_metrics": about_metrics(one["metric"] for one in entries), "ood_sets": [], "learnt": {},
-        "files": {"predictions": "predictions.parquet", "tables": {}, "figures": [], "sha256": {}}, "warnings": [], "from_store": [],
-        "versions": {}, "git": None, "host": {},
-        "seconds": {"fit": 1.25, "evaluate": 0.5}, "peak_memory_mb": {"fit": 200.0, "evaluate": 150.0},
-    }  # fmt: skip
+        **{
+            part: science[part]["name"]
+            for part in ("parent", "calibrator", "gate", "detector", "recalibrator")
+        },
+        "method": method,
+        "protocol": protocol,
+        "seed": seed,
+        "config": science,
+        "metrics": entries,
+        "about_metrics": about_metrics(one["metric"] for one in entries),
+        "ood_sets": [],
+        "learnt": {},
+        "files": {"predictions": "predictions.parquet", "tables": {}, "figures": [], "sha256": {}},
+        "warnings": [],
+        "from_store": [],
+        "versions": {},
+        "git": None,
+        "host": {},
+        "seconds": {"fit": 1.25, "evaluate": 0.5},
+        "peak_memory_mb": {"fit": 200.0, "evaluate": 150.0},
+    }
 
 
 @pytest.fixture
@@ -100,7 +172,9 @@ def record() -> Callable[..., Record]:
 @pytest.fixture
 def found() -> Callable[[Iterable[Record]], list[Found]]:
     """Records as they are found, in the given order."""
-    return lambda records: [Found(Path("outputs", r["dataset"]["name"], r["method"], r["run_id"]), r) for r in records]
+    return lambda records: [
+        Found(Path("outputs", r["dataset"]["name"], r["method"], r["run_id"]), r) for r in records
+    ]
 
 
 def write(folder: Path, records: Iterable[Record]) -> Path:

@@ -6,7 +6,12 @@ from kdgraph.results.estimate import Times
 
 
 def record(dataset: str, method: str, from_store: tuple[str, ...] = (), **seconds: float) -> dict:
-    return {"dataset": {"name": dataset}, "method": method, "seconds": seconds, "from_store": list(from_store)}
+    return {
+        "dataset": {"name": dataset},
+        "method": method,
+        "seconds": seconds,
+        "from_store": list(from_store),
+    }
 
 
 RECORDS = [

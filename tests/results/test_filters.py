@@ -72,7 +72,10 @@ def test_a_word_that_is_no_filter_says_what_one_is(word) -> None:
     ("word", "said"),
     [
         ("datset=a", "unknown key 'datset'; did you mean 'dataset'?"),
-        ("parent.n_estimator=5", "unknown key 'parent.n_estimator'; did you mean 'parent.n_estimators'?"),
+        (
+            "parent.n_estimator=5",
+            "unknown key 'parent.n_estimator'; did you mean 'parent.n_estimators'?",
+        ),
         ("parent.zzz=5", "unknown key 'parent.zzz' (parent has: max_depth, n_estimators, name)"),
         ("dataset=spirl", "no run has dataset=spirl; did you mean 'spiral'?"),
         ("seed=7", "no run has seed=7; they have 0, 1"),
@@ -85,7 +88,9 @@ def test_what_no_run_has_is_named_with_what_there_is(record, word, said) -> None
 
 
 def test_nothing_is_wrong_with_filters_that_some_run_has(record) -> None:
-    refuse_unknown([parse("dataset=spiral"), parse("seed!=9"), parse("parent.n_estimators=500")], [record()])
+    refuse_unknown(
+        [parse("dataset=spiral"), parse("seed!=9"), parse("parent.n_estimators=500")], [record()]
+    )
 
 
 def test_values_are_written_as_on_a_command_line() -> None:
@@ -95,4 +100,8 @@ def test_values_are_written_as_on_a_command_line() -> None:
 def test_whole_numbers_are_compared_to_the_last_digit(record) -> None:
     one = record(seed=2**53 + 1)
     assert parse(f"seed={2**53 + 1}").passes(one) and not parse(f"seed={2**53}").passes(one)
-    assert parse("seed=1e2").passes(record(seed=100)) and not parse("seed=nan").passes(one) and parse("seed!=snan").passes(one)
+    assert (
+        parse("seed=1e2").passes(record(seed=100))
+        and not parse("seed=nan").passes(one)
+        and parse("seed!=snan").passes(one)
+    )

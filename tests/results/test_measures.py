@@ -8,9 +8,14 @@ from kdgraph.errors import UsageError
 from kdgraph.results.measures import Measure, measured, select, tell_apart
 
 EVERYTHING = {
-    "error": 0.1, "ece": 0.1, "nll": 0.1, "mmc": 0.8, "hellinger@grid": 0.2,
-    **{f"{metric}@sphere:radius={r}": 0.1 for metric in ("mmc", "oce") for r in (1, 2, 5)}, "oce@kmnist": 0.3,
-}  # fmt: skip
+    "error": 0.1,
+    "ece": 0.1,
+    "nll": 0.1,
+    "mmc": 0.8,
+    "hellinger@grid": 0.2,
+    **{f"{metric}@sphere:radius={r}": 0.1 for metric in ("mmc", "oce") for r in (1, 2, 5)},
+    "oce@kmnist": 0.3,
+}
 
 
 def measures_of(record) -> list[Measure]:
@@ -40,12 +45,26 @@ def test_names_are_those_that_are_typed_and_read(there) -> None:
 
 
 def test_numbers_on_calibration_rows_are_in_sample_unless_test_rows_were_fitted_on(record) -> None:
-    held_out, as_in_paper = (record(values={"ece": 0.1, "ece@calibration": 0.05}, protocol=protocol) for protocol in ("held_out", "paper"))
+    held_out, as_in_paper = (
+        record(values={"ece": 0.1, "ece@calibration": 0.05}, protocol=protocol)
+        for protocol in ("held_out", "paper")
+    )
     test, calibration = measures_of(held_out)
-    assert (calibration.id, calibration.label) == ("ece@calibration", "ECE (15 bins) on calibration rows (in sample)")
-    assert calibration.in_sample and not calibration.is_near and calibration.better == "lower" and test.is_near and not test.in_sample
+    assert (calibration.id, calibration.label) == (
+        "ece@calibration",
+        "ECE (15 bins) on calibration rows (in sample)",
+    )
+    assert (
+        calibration.in_sample
+        and not calibration.is_near
+        and calibration.better == "lower"
+        and test.is_near
+        and not test.in_sample
+    )
     other = measures_of(as_in_paper)[1]
-    assert other.label == "ECE (15 bins) on calibration rows" and other != calibration  # never averaged with the other
+    assert (
+        other.label == "ECE (15 bins) on calibration rows" and other != calibration
+    )  # never averaged with the other
     assert select([test, calibration], ["ece"], ["calibration"]) == [calibration]
 
 
@@ -59,31 +78,64 @@ def test_where_a_family_meets_the_data_nothing_is_better(record) -> None:
 
 def test_a_family_that_is_named_by_its_parameter_is_named_once(record) -> None:
     one = record(values={"mmc@intensity:intensity=255": 0.9, "mmc@blend:epsilon=0.5": 0.9})
-    assert [measure.label for measure, _ in measured(one)][:2] == ["confidence on intensity 255", "confidence on blend, epsilon 0.5"]
+    assert [measure.label for measure, _ in measured(one)][:2] == [
+        "confidence on intensity 255",
+        "confidence on blend, epsilon 0.5",
+    ]
 
 
 def test_options_that_are_numbers_are_told(record) -> None:
-    given = {"coverage": {"level": 0.9}, "my_score": {"k": 3, "rule": "max", "strict": True, "_target_": "mine.my_score"}}
-    one = record(values=dict.fromkeys(given, 0.5), config={f"metrics.test.{name}": options for name, options in given.items()})
-    assert [measure.label for measure, _ in measured(one)][:2] == ["coverage (level 0.9)", "my_score (k 3)"]
+    given = {
+        "coverage": {"level": 0.9},
+        "my_score": {"k": 3, "rule": "max", "strict": True, "_target_": "mine.my_score"},
+    }
+    one = record(
+        values=dict.fromkeys(given, 0.5),
+        config={f"metrics.test.{name}": options for name, options in given.items()},
+    )
+    assert [measure.label for measure, _ in measured(one)][:2] == [
+        "coverage (level 0.9)",
+        "my_score (k 3)",
+    ]
 
 
 def test_the_space_in_which_it_was_measured_is_told(record) -> None:
-    given = {"one": {"metric": "mlce", "space": "pca", "bandwidth": 0.4}, "two": {"metric": "mlce", "space": "2", "bandwidth": 0.2}}
-    one = record(values=dict.fromkeys(given, 0.5), config={f"metrics.test.{name}": options for name, options in given.items()})
+    given = {
+        "one": {"metric": "mlce", "space": "pca", "bandwidth": 0.4},
+        "two": {"metric": "mlce", "space": "2", "bandwidth": 0.2},
+    }
+    one = record(
+        values=dict.fromkeys(given, 0.5),
+        config={f"metrics.test.{name}": options for name, options in given.items()},
+    )
     for name in given:
         one["about_metrics"][name] = {"label": "MLCE", "better": "lower", "metric": "mlce"}
-    assert list(tell_apart(measures_of(one)).values()) == ["MLCE in pca (bandwidth 0.4)", "MLCE in 2 (bandwidth 0.2)"]
+    assert list(tell_apart(measures_of(one)).values()) == [
+        "MLCE in pca (bandwidth 0.4)",
+        "MLCE in 2 (bandwidth 0.2)",
+    ]
 
 
 def test_where_better_is(record) -> None:
-    far = [f"{name}@sphere:radius={radius}" for name, radius in (("mmc", 1), ("mmc", 2), ("oce", 2), ("auroc", 2))]
+    far = [
+        f"{name}@sphere:radius={radius}"
+        for name, radius in (("mmc", 1), ("mmc", 2), ("oce", 2), ("auroc", 2))
+    ]
     ids = ["error", "coverage", "mmc", *far, "new@x"]
-    found = {measure.id: (measure.ideal, measure.detects) for measure, _ in measured(record(values=dict.fromkeys(ids, 0.5)))}
+    found = {
+        measure.id: (measure.ideal, measure.detects)
+        for measure, _ in measured(record(values=dict.fromkeys(ids, 0.5)))
+    }
     assert list(found.values()) == [
-        ("lower", False), ("none", False), ("none", False), ("none", False), ("prior", False), ("lower", False), ("higher", True),
+        ("lower", False),
         ("none", False),
-    ]  # fmt: skip
+        ("none", False),
+        ("none", False),
+        ("prior", False),
+        ("lower", False),
+        ("higher", True),
+        ("none", False),
+    ]
 
 
 def test_a_metric_of_the_user_s_own_is_what_its_record_says(record) -> None:
@@ -93,9 +145,16 @@ def test_a_metric_of_the_user_s_own_is_what_its_record_says(record) -> None:
     one["about_metrics"]["ece"]["label"] = "ECE of long ago"
     found = {measure.metric: measure for measure, _ in measured(one)}
     mine = found["my_score"]
-    assert (mine.id, mine.label, mine.better, mine.about.unit) == ("my_score", "my score", "higher", "points")
+    assert (mine.id, mine.label, mine.better, mine.about.unit) == (
+        "my_score",
+        "my score",
+        "higher",
+        "points",
+    )
     assert (found["mine"].detects, found["mine"].ideal) == (True, "none")
-    assert found["ece"].label == "ECE of long ago (15 bins)"  # the record counts, not what is installed here
+    assert (
+        found["ece"].label == "ECE of long ago (15 bins)"
+    )  # the record counts, not what is installed here
     usual = next(measure for measure, _ in measured(record(values={"my_score": 1.0})))
     assert usual != mine and (usual.label, usual.better) == ("my_score", None)
 
@@ -122,7 +181,13 @@ def test_other_options_or_other_draws_are_another_measure(record) -> None:
     mass = record(values={"ece": 0.1}, config={"metrics.test.ece.strategy": "mass"})
     drawn = record(values={"oce@sphere:radius=2": 0.2}, config={"ood.draw": "normal"})
     finer = record(values={"oce@sphere:radius=2": 0.2}, config={"ood.n": 5000, "ood.radii": [2]})
-    labels = tell_apart(list(dict.fromkeys(measure for one in (usual, bins, mass, drawn, finer) for measure in measures_of(one))))
+    labels = tell_apart(
+        list(
+            dict.fromkeys(
+                measure for one in (usual, bins, mass, drawn, finer) for measure in measures_of(one)
+            )
+        )
+    )
     assert list(labels.values()) == [
         "ECE (15 bins) (strategy uniform)",
         "OCE at radius 2 (draw uniform)",
@@ -141,13 +206,21 @@ def ids(measures) -> list[str]:
     [
         ([], [], list(EVERYTHING)),
         (["nll", "error"], [], ["nll", "error"]),
-        (["oce"], [], ["oce@sphere:radius=1", "oce@sphere:radius=2", "oce@sphere:radius=5", "oce@kmnist"]),
+        (
+            ["oce"],
+            [],
+            ["oce@sphere:radius=1", "oce@sphere:radius=2", "oce@sphere:radius=5", "oce@kmnist"],
+        ),
         ([], ["test"], ["error", "ece", "nll", "mmc"]),
         ([], ["grid"], ["hellinger@grid"]),
         (["oce"], ["kmnist"], ["oce@kmnist"]),
         ([], ["radius=2"], ["mmc@sphere:radius=2", "oce@sphere:radius=2"]),
         (["mmc"], ["sphere:radius=5", "test"], ["mmc", "mmc@sphere:radius=5"]),
-        (["oce"], ["ood"], ["oce@sphere:radius=1", "oce@sphere:radius=2", "oce@sphere:radius=5", "oce@kmnist"]),
+        (
+            ["oce"],
+            ["ood"],
+            ["oce@sphere:radius=1", "oce@sphere:radius=2", "oce@sphere:radius=5", "oce@kmnist"],
+        ),
     ],
 )
 def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
@@ -157,13 +230,23 @@ def test_metrics_and_places_choose(there, metrics, on, expected) -> None:
 @pytest.mark.parametrize(
     ("metrics", "on", "said"),
     [
-        (["ecee"], [], "no run has the metric 'ecee'; did you mean 'ece'? (--metric takes: ece, error, hellinger, mmc, nll, oce)"),
+        (
+            ["ecee"],
+            [],
+            (
+                "no run has the metric 'ecee'; did you mean 'ece'? (--metric takes: ece, error,"
+                " hellinger, mmc, nll, oce)"
+            ),
+        ),
         (["error"], ["radius=2"], "error was not measured on radius=2; 'kdg table' shows what was"),
         (
             [],
             ["radius=3"],
-            "no run has the set of rows 'radius=3'; did you mean 'radius=5'? (--on takes: grid, kmnist, ood, radius=1, radius=2, radius=5, "
-            "sphere, sphere:radius=1, sphere:radius=2, sphere:radius=5, test)",
+            (
+                "no run has the set of rows 'radius=3'; did you mean 'radius=5'? (--on takes: grid,"
+                " kmnist, ood, radius=1, radius=2, radius=5, sphere, sphere:radius=1,"
+                " sphere:radius=2, sphere:radius=5, test)"
+            ),
         ),
     ],
 )
@@ -175,8 +258,18 @@ def test_what_was_not_measured_is_an_error_with_what_was(there, metrics, on, sai
 
 def test_of_several_sources_a_set_is_drawn_as_its_own_says(record) -> None:
     """Another table among the other sources is no other way to draw noise."""
-    sources = [{"noise": {"name": "noise", "n": 10, "std": 1.0}, "other": {"name": name, "columns": columns}}
-               for name, columns in (("digits", "cycle"), ("wine", "same"))]  # fmt: skip
-    one, two = (measures_of(record(values={"oce@noise": 0.1, "oce@other": 0.2}, config={"ood": {"sources": each}})) for each in sources)
+    sources = [
+        {
+            "noise": {"name": "noise", "n": 10, "std": 1.0},
+            "other": {"name": name, "columns": columns},
+        }
+        for name, columns in (("digits", "cycle"), ("wine", "same"))
+    ]
+    one, two = (
+        measures_of(
+            record(values={"oce@noise": 0.1, "oce@other": 0.2}, config={"ood": {"sources": each}})
+        )
+        for each in sources
+    )
     assert [a == b for a, b in zip(one, two, strict=True)] == [True, False]
     assert dict(one[1].drawn) == {"columns": "cycle"} and dict(one[0].drawn) == {"std": "1.0"}

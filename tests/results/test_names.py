@@ -16,14 +16,24 @@ def names(runs) -> list[tuple[str, str, str]]:
 
 
 def test_a_setting_alone_goes_by_its_own_name(record, found) -> None:
-    runs = named(found([record(d, m, seed=s) for d in ("a", "b") for m in ("kdf", "isotonic") for s in (0, 1)]))
-    assert {run.method for run in runs} == {"kdf", "isotonic"} and {run.dataset for run in runs} == {"a", "b"}
-    assert {run.parent for run in runs} == {"random_forest"} and {run.repetition for run in runs} == {(0,), (1,)}
+    runs = named(
+        found(
+            [record(d, m, seed=s) for d in ("a", "b") for m in ("kdf", "isotonic") for s in (0, 1)]
+        )
+    )
+    assert {run.method for run in runs} == {"kdf", "isotonic"} and {
+        run.dataset for run in runs
+    } == {"a", "b"}
+    assert {run.parent for run in runs} == {"random_forest"} and {
+        run.repetition for run in runs
+    } == {(0,), (1,)}
 
 
 def test_settings_of_one_method_on_one_data_set_are_told_apart_everywhere(record, found) -> None:
     changed = {"calibrator.alpha": 0.05, "calibrator.robust": False}
-    runs = named(found([record("a"), record("a", config=changed), record("b"), record("b", "isotonic")]))
+    runs = named(
+        found([record("a"), record("a", config=changed), record("b"), record("b", "isotonic")])
+    )
     assert [run.method for run in runs] == [
         "kdf calibrator.alpha=0.005 calibrator.robust=true",
         "kdf calibrator.alpha=0.05 calibrator.robust=false",
@@ -33,45 +43,86 @@ def test_settings_of_one_method_on_one_data_set_are_told_apart_everywhere(record
 
 
 def test_what_is_measured_or_drawn_makes_no_other_method(record, found) -> None:
-    configs = ({}, {"metrics.test.error": {"x": 1}}, {"figures.draw": ["posterior_maps"]}, {"ood.n": 7})
-    assert {run.method for run in named(found([record(config=config) for config in configs]))} == {"kdf"}
+    configs = (
+        {},
+        {"metrics.test.error": {"x": 1}},
+        {"figures.draw": ["posterior_maps"]},
+        {"ood.n": 7},
+    )
+    assert {run.method for run in named(found([record(config=config) for config in configs]))} == {
+        "kdf"
+    }
 
 
-def test_a_composed_name_says_its_settings_beside_the_preset_of_the_same_parts(record, found) -> None:
+def test_a_composed_name_says_its_settings_beside_the_preset_of_the_same_parts(
+    record, found
+) -> None:
     composed = record("a", "random_forest-kdf", calibrator="kdf", config={"calibrator.alpha": 1.0})
     runs = named(found([record("a"), composed]))
     assert [run.method for run in runs] == ["kdf", "random_forest-kdf calibrator.alpha=1.0"]
-    assert [run.method for run in named(found([composed]))] == ["random_forest-kdf"]  # alone it needs none
+    assert [run.method for run in named(found([composed]))] == [
+        "random_forest-kdf"
+    ]  # alone it needs none
 
 
 def test_detectors_and_recalibrators_are_parts_of_a_method(record, found) -> None:
     changed = {"detector.repeats": 5}
-    tood = [record("a", "tood", calibrator="none", detector="tood", config=config) for config in ({}, changed)]
-    runs = named(found([*tood, record("a", "pit", calibrator="none", recalibrator="pit"), record("a", "none", calibrator="none")]))
+    tood = [
+        record("a", "tood", calibrator="none", detector="tood", config=config)
+        for config in ({}, changed)
+    ]
+    runs = named(
+        found(
+            [
+                *tood,
+                record("a", "pit", calibrator="none", recalibrator="pit"),
+                record("a", "none", calibrator="none"),
+            ]
+        )
+    )
     assert [run.method for run in runs] == ["tood", "tood detector.repeats=5", "pit", "none"]
     assert [run.is_parent for run in runs] == [False, False, False, True]
 
 
 def test_one_method_by_two_protocols_is_two(record, found) -> None:
-    held_out, in_paper = record("a", "pit"), record("a", "pit-as_in_paper", calibrator="pit", protocol="paper")
+    held_out, in_paper = (
+        record("a", "pit"),
+        record("a", "pit-as_in_paper", calibrator="pit", protocol="paper"),
+    )
     assert [run.method for run in named(found([held_out, in_paper]))] == ["pit", "pit-as_in_paper"]
-    composed = record("a", "random_forest-pit-as_in_paper", calibrator="pit", protocol="paper", config={"calibrator.alpha": 1.0})
+    composed = record(
+        "a",
+        "random_forest-pit-as_in_paper",
+        calibrator="pit",
+        protocol="paper",
+        config={"calibrator.alpha": 1.0},
+    )
     assert [run.method for run in named(found([in_paper, composed]))] == [
         "pit-as_in_paper",
         "random_forest-pit-as_in_paper calibrator.alpha=1.0",
     ]
 
 
-def test_as_in_its_paper_a_method_may_be_fitted_by_what_is_out_of_distribution(record, found) -> None:
+def test_as_in_its_paper_a_method_may_be_fitted_by_what_is_out_of_distribution(
+    record, found
+) -> None:
     def runs(protocol: str) -> list[str]:
-        of_ood = [record("a", "odin", calibrator="odin", protocol=protocol, config={"ood.n": n}) for n in (7, 8)]
+        of_ood = [
+            record("a", "odin", calibrator="odin", protocol=protocol, config={"ood.n": n})
+            for n in (7, 8)
+        ]
         return [run.method for run in named(found(of_ood))]
 
-    assert runs("held_out") == ["odin", "odin"] and runs("paper") == ["odin ood.n=7", "odin ood.n=8"]
+    assert runs("held_out") == ["odin", "odin"] and runs("paper") == [
+        "odin ood.n=7",
+        "odin ood.n=8",
+    ]
 
 
 def test_sizes_of_one_data_set_are_told_apart_and_so_are_their_methods_not(record, found) -> None:
-    runs = named(found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")]))
+    runs = named(
+        found([record("a", config={"dataset.n_train": n}) for n in (100, 1000)] + [record("b")])
+    )
     assert names(runs) == [
         ("a n_train=100", "kdf", "random_forest"),
         ("a n_train=1000", "kdf", "random_forest"),
@@ -86,7 +137,15 @@ def test_folds_repeat_a_run_as_seeds_do(record, found) -> None:
 
 def test_parents_of_other_settings_are_told_apart_too(record, found) -> None:
     changed = {"parent.n_estimators": 10}
-    runs = named(found([record("a", "kdf"), record("a", "isotonic", config=changed), record("b", "isotonic", config=changed)]))
+    runs = named(
+        found(
+            [
+                record("a", "kdf"),
+                record("a", "isotonic", config=changed),
+                record("b", "isotonic", config=changed),
+            ]
+        )
+    )
     assert names(runs) == [
         ("a", "kdf", "random_forest parent.n_estimators=500"),
         ("a", "isotonic", "random_forest parent.n_estimators=10"),
@@ -95,7 +154,9 @@ def test_parents_of_other_settings_are_told_apart_too(record, found) -> None:
 
 
 def test_what_differs_between_data_sets_alone_is_one_method_and_is_said(record, found) -> None:
-    runs = named(found([record("a", "kdn"), record("b", "kdn", parent="cnn"), record("b", "isotonic")]))
+    runs = named(
+        found([record("a", "kdn"), record("b", "kdn", parent="cnn"), record("b", "isotonic")])
+    )
     assert [run.method for run in runs] == ["kdn", "kdn", "isotonic"]
     assert differing_between_datasets(runs) == ["kdn differs between data sets in parent"]
 
@@ -105,12 +166,27 @@ def test_what_differs_between_data_sets_alone_is_one_method_and_is_said(record, 
     [
         ([{"a": {"name": "x", "k": 1}}, {"a": {"name": "x", "k": 1}}], []),
         ([{"a": {"name": "x", "k": 1}}, {"a": {"name": "x", "k": 2}}], ["a.k"]),
-        ([{"a": {"name": "x", "k": 1}}, {"a": {"name": "y", "m": 2}}], ["a"]),  # another class: its own keys say nothing
-        ([{"a": {"name": "x", "k": 1}}, {"a": {"name": "x", "k": 2}}, {"a": {"name": "y"}}], ["a", "a.k"]),
-        ([{"a": {"name": "x", "in": {"k": 1, "l": [1]}}}, {"a": {"name": "x", "in": {"k": 1, "l": [2]}}}], ["a.in.l"]),
+        (
+            [{"a": {"name": "x", "k": 1}}, {"a": {"name": "y", "m": 2}}],
+            ["a"],
+        ),  # another class: its own keys say nothing
+        (
+            [{"a": {"name": "x", "k": 1}}, {"a": {"name": "x", "k": 2}}, {"a": {"name": "y"}}],
+            ["a", "a.k"],
+        ),
+        (
+            [
+                {"a": {"name": "x", "in": {"k": 1, "l": [1]}}},
+                {"a": {"name": "x", "in": {"k": 1, "l": [2]}}},
+            ],
+            ["a.in.l"],
+        ),
         ([{"a": {"name": "x"}}, {"a": {"name": "x", "k": None}}], ["a.k"]),
         ([{"a": None}, {"a": {"name": "x"}}], ["a"]),
-        ([{"a": {"name": "x", "_target_": "p.X"}}, {"a": {"name": "x", "_target_": "q.X"}}], ["a._target_"]),
+        (
+            [{"a": {"name": "x", "_target_": "p.X"}}, {"a": {"name": "x", "_target_": "q.X"}}],
+            ["a._target_"],
+        ),
         ([{"a": {"name": "x", "_target_": "p.X"}}, {"a": {"name": "y", "_target_": "q.X"}}], ["a"]),
     ],
 )
@@ -136,7 +212,12 @@ def test_on_one_data_set_a_name_is_one_setting_and_a_setting_has_one_name(config
     from kdgraph.results.records import Found
     from tests.results.conftest import make_record
 
-    runs = named([Found(Path(), make_record(c["dataset.name"], c["calibrator.name"], config=c)) for c in configs])
+    runs = named(
+        [
+            Found(Path(), make_record(c["dataset.name"], c["calibrator.name"], config=c))
+            for c in configs
+        ]
+    )
     for one, c in zip(runs, configs, strict=True):
         for other, d in zip(runs, configs, strict=True):
             same_data = all(c[key] == d[key] for key in c if key.startswith("dataset."))
@@ -149,5 +230,12 @@ def test_on_one_data_set_a_name_is_one_setting_and_a_setting_has_one_name(config
 
 
 def test_a_run_of_the_parent_alone_is_no_method(record, found) -> None:
-    alone, gated = named(found([record(method="forest", calibrator="none"), record(method="g", calibrator="none", gate="density")]))
+    alone, gated = named(
+        found(
+            [
+                record(method="forest", calibrator="none"),
+                record(method="g", calibrator="none", gate="density"),
+            ]
+        )
+    )
     assert alone.is_parent and not gated.is_parent

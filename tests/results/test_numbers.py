@@ -19,7 +19,9 @@ def read(text: str) -> float:
 @given(FINITE, st.integers(2, 12))
 def test_a_number_is_read_back_to_its_digits(value, digits):
     text = significant(value, digits)
-    least = max(digits - 1, 1) if abs(value) < 1e4 else min(digits - 1, 4) or 1  # significant digits; of five before the point, all
+    least = (
+        max(digits - 1, 1) if abs(value) < 1e4 else min(digits - 1, 4) or 1
+    )  # significant digits; of five before the point, all
     assert read(text) == pytest.approx(value, rel=10.0 ** (1 - least), abs=0)
     assert (read(text) == 0) == (value == 0)
     assert len(text) <= digits + 20
@@ -45,17 +47,39 @@ def test_no_unit_hides_a_number(value, unit):
         (0.5, 12345.0, "0.500 ± 12,345"),
     ],
 )
-def test_a_standard_deviation_has_as_many_decimals_as_its_mean_where_these_show_it(mean, spread, text):
+def test_a_standard_deviation_has_as_many_decimals_as_its_mean_where_these_show_it(
+    mean, spread, text
+):
     assert with_spread(mean, spread) == text
 
 
 def test_what_floating_point_leaves_of_a_share_is_zero_and_of_a_number_in_a_unit_is_not():
-    assert [number(5e-17), number(-5e-17, "nats"), number(5e-17, "units of y")] == ["0.000", "0.000", "5.00e-17"]
-    assert mean_number(0.3, 5e-17) == "0.300 ± 0.000" and mean_number(3e-16, 5e-17, "units of y") == "3.00e-16 ± 5.0e-17"
-    assert is_tie(5e-17, 0.0, None) and not is_tie(5e-17, 0.0, "units of y") and not is_tie(0.1, 0.1001, None)
+    assert [number(5e-17), number(-5e-17, "nats"), number(5e-17, "units of y")] == [
+        "0.000",
+        "0.000",
+        "5.00e-17",
+    ]
+    assert (
+        mean_number(0.3, 5e-17) == "0.300 ± 0.000"
+        and mean_number(3e-16, 5e-17, "units of y") == "3.00e-16 ± 5.0e-17"
+    )
+    assert (
+        is_tie(5e-17, 0.0, None)
+        and not is_tie(5e-17, 0.0, "units of y")
+        and not is_tie(0.1, 0.1001, None)
+    )
 
 
 def test_two_numbers_of_which_one_is_marked_show_why():
-    assert numbers_apart({"parent": 0.31801, "calibrated": 0.31804}) == {"parent": "0.31801", "calibrated": "0.31804"}
-    assert numbers_apart({"parent": 0.3, "calibrated": 0.2}) == {"parent": "0.300", "calibrated": "0.200"}
-    assert numbers_apart({"parent": None, "calibrated": 0.2}) == {"parent": "–", "calibrated": "0.200"}
+    assert numbers_apart({"parent": 0.31801, "calibrated": 0.31804}) == {
+        "parent": "0.31801",
+        "calibrated": "0.31804",
+    }
+    assert numbers_apart({"parent": 0.3, "calibrated": 0.2}) == {
+        "parent": "0.300",
+        "calibrated": "0.200",
+    }
+    assert numbers_apart({"parent": None, "calibrated": 0.2}) == {
+        "parent": "–",
+        "calibrated": "0.200",
+    }

@@ -1,4 +1,6 @@
-"""What stands under one name: the same content of files, the same rows, the same libraries; else a line, or names apart."""
+"""What stands under one name: the same content of files, the same rows, the same libraries; else a
+line, or names apart.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,14 @@ TABLE = "kdgraph.data.tables.TableFile"
 def reads(path: Path, content: str | None = None, key: str = "path") -> dict:
     """What a run would hold of a file, which has its present content or had another one."""
     now = Read(TABLE, "path", str(path))
-    stamp, digest = (now.stamp(), now.digest()) if content is None else ("earlier", hashlib.sha256(content.encode()).hexdigest())
-    return {key: {"target": TABLE, "key": "path", "path": str(path), "stamp": stamp, "sha256": digest}}
+    stamp, digest = (
+        (now.stamp(), now.digest())
+        if content is None
+        else ("earlier", hashlib.sha256(content.encode()).hexdigest())
+    )
+    return {
+        key: {"target": TABLE, "key": "path", "path": str(path), "stamp": stamp, "sha256": digest}
+    }
 
 
 @pytest.fixture
@@ -38,7 +46,9 @@ def file(tmp_path) -> Path:
 def mixed(record, file):
     """Two runs of the file as it is, and two of what it held before."""
     now, before = reads(file), reads(file, "a,label\n2,x\n")
-    made = [record("t", "kdf", seed=s, reads=r, simulated=False) for r in (now, before) for s in (0, 1)]
+    made = [
+        record("t", "kdf", seed=s, reads=r, simulated=False) for r in (now, before) for s in (0, 1)
+    ]
     for number, one in enumerate(made):
         one["run_id"] = f"{number:08x}"
     return made
@@ -48,7 +58,10 @@ def test_runs_of_an_earlier_content_are_left_out_and_a_line_tells_how_to_see_the
     told: list[str] = []
     out = outputs(mixed)
     assert [one.record["run_id"] for one in find(out, tell=told.append)] == ["00000000", "00000001"]
-    assert told == [f"left out of {out}: 2 runs of an earlier content of rows.csv; --outdated shows them too, under names of their own"]
+    assert told == [
+        f"left out of {out}: 2 runs of an earlier content of rows.csv; --outdated shows them too,"
+        " under names of their own"
+    ]
     told.clear()
     found = find(out, tell=told.append, outdated=True)
     assert told == [] and len(found) == 4
@@ -67,10 +80,16 @@ def test_where_all_are_of_an_earlier_content_the_error_names_the_way_out(mixed, 
     out = outputs(mixed[2:])
     with pytest.raises(UsageError) as caught:
         find(out, tell=lambda line: None)
-    assert str(caught.value) == (f"of 2 runs in '{out}' none is of its files as they are now; run them again, or see them with --outdated")
+    assert (
+        str(caught.value)
+        == f"of 2 runs in '{out}' none is of its files as they are now; run them again, or see them"
+        " with --outdated"
+    )
     with pytest.raises(UsageError) as caught:
         find(out, ["seed=1"], tell=lambda line: None)
-    assert str(caught.value).startswith(f"of 1 run in '{out}' with seed=1 none is of its files as they are now; ")
+    assert str(caught.value).startswith(
+        f"of 1 run in '{out}' with seed=1 none is of its files as they are now; "
+    )
     (one,) = {run.dataset for run in named(find(out, outdated=True))}
     assert one == "t"  # a single content needs no name of its own
 
@@ -105,7 +124,9 @@ def test_other_content_behind_rows_out_of_distribution_is_another_measure(record
 
 
 def test_other_content_behind_outliers_that_train_is_another_method_and_parent(record, file, found):
-    runs = named(found([record(reads=reads(file, text, "outliers.0.path"), seed=0) for text in ("1", "2")]))
+    runs = named(
+        found([record(reads=reads(file, text, "outliers.0.path"), seed=0) for text in ("1", "2")])
+    )
     assert len({run.method for run in runs}) == len({run.parent for run in runs}) == 2
     assert all("outliers.content=" in run.method for run in runs)
 
@@ -114,17 +135,22 @@ def test_a_space_of_one_name_and_other_parameters_is_another_measure(record):
     made = []
     for components in (2, 3):
         one = record(values={"mlce": 0.1}, config={"metrics.test.mlce": {"space": "small"}})
-        one["config"]["metrics"]["spaces"] = {"small": {"_target_": "kdgraph.features.Pca", "n_components": components}}
+        one["config"]["metrics"]["spaces"] = {
+            "small": {"_target_": "kdgraph.features.Pca", "n_components": components}
+        }
         made.append(next(measure for measure, _ in measured(one)))
     assert made[0] != made[1]
-    assert list(tell_apart(made).values()) == [f"{made[0].label} (space.n_components {n})" for n in (2, 3)]
+    assert list(tell_apart(made).values()) == [
+        f"{made[0].label} (space.n_components {n})" for n in (2, 3)
+    ]
 
 
 def test_rows_that_differ_under_one_name_are_told(record):
     one, other = record("a", "kdf"), record("a", "isotonic", fingerprint="other rows")
     assert hidden_differences([one, record("a", "isotonic")]) == []
     assert hidden_differences([one, other, record("b", fingerprint="c")]) == [
-        "runs of one name saw different rows, on a seed 0: compare none of them; force=true runs each again"
+        "runs of one name saw different rows, on a seed 0: compare none of them; force=true runs"
+        " each again"
     ]
 
 
@@ -133,7 +159,8 @@ def test_versions_that_differ_are_told_but_for_those_that_decide_no_number(recor
     for one, version in zip(made, ("1.5.2", "1.6.0", "1.6.0"), strict=True):
         one["versions"] = {"scikit-learn": version, "matplotlib": version, "numpy": "2.0"}
     assert hidden_differences(made) == [
-        "versions differ between runs: scikit-learn 1.5.2 (1 run), 1.6.0 (2 runs); force=true runs them again with those of this machine"
+        "versions differ between runs: scikit-learn 1.5.2 (1 run), 1.6.0 (2 runs); force=true runs"
+        " them again with those of this machine"
     ]
     assert hidden_differences(made[1:]) == []
 
@@ -143,9 +170,17 @@ def write_table(labels_of: int) -> None:
     Path("mine.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
 
 
-def test_a_corrected_file_is_another_data_set_from_the_first_run_to_the_comparison(tmp_path, monkeypatch, capsys):
+def test_a_corrected_file_is_another_data_set_from_the_first_run_to_the_comparison(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
-    run = ["dataset=table", "dataset.path=mine.csv", "dataset.target=label", "calibrator=isotonic", "parent.n_estimators=5"]
+    run = [
+        "dataset=table",
+        "dataset.path=mine.csv",
+        "dataset.target=label",
+        "calibrator=isotonic",
+        "parent.n_estimators=5",
+    ]
     run = [*run, "ood=none", "figures=none", "n_jobs=1"]
     for labels_of in (1, 2):
         write_table(labels_of)
@@ -153,7 +188,10 @@ def test_a_corrected_file_is_another_data_set_from_the_first_run_to_the_comparis
         capsys.readouterr()
         assert main(["table", "--metric", "error"]) == 0
         out, err = capsys.readouterr()
-        assert [line.split()[1] for line in out.splitlines() if line.startswith("mine ")] == ["random_forest", "random_forest-isotonic"]
+        assert [line.split()[1] for line in out.splitlines() if line.startswith("mine ")] == [
+            "random_forest",
+            "random_forest-isotonic",
+        ]
         assert err.count("left out") == labels_of - 1
     assert main(["compare", "--metric", "error", "--outdated"]) == 0
     out = capsys.readouterr().out
@@ -176,9 +214,18 @@ def test_a_file_that_changes_while_a_run_reads_it_ends_the_run(tmp_path, monkeyp
         return real(config, folder, watch)
 
     monkeypatch.setattr(module, "_do", change_first)
-    words = ["dataset=table", "dataset.path=mine.csv", "dataset.target=label", "calibrator=none", "parent.n_estimators=5", "n_jobs=1"]
+    words = [
+        "dataset=table",
+        "dataset.path=mine.csv",
+        "dataset.target=label",
+        "calibrator=none",
+        "parent.n_estimators=5",
+        "n_jobs=1",
+    ]
     assert main(["run", *words, "ood=none", "figures=none"]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        "kdg: mine.csv has changed while the run was reading it; give the same command again once it is whole"
+    assert (
+        capsys.readouterr().err.splitlines()[-1]
+        == "kdg: mine.csv has changed while the run was reading it; give the same command again"
+        " once it is whole"
     )
     assert not list(Path("outputs").rglob("result.json"))

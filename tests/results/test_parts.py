@@ -14,20 +14,36 @@ from kdgraph.results.parts import after, chain, is_as_in_paper, task_of
     [
         ({"calibrator": "none"}, "random_forest", "classification"),
         ({"calibrator": "kdf"}, "random_forest → kdf", "classification"),
-        ({"calibrator": "isotonic", "gate": "density"}, "random_forest → isotonic → density gate", "classification"),
+        (
+            {"calibrator": "isotonic", "gate": "density"},
+            "random_forest → isotonic → density gate",
+            "classification",
+        ),
         ({"calibrator": "none", "detector": "tood"}, "random_forest → tood", "detection"),
-        ({"calibrator": "kdf", "gate": "g", "detector": "d"}, "random_forest → kdf → g gate → d", "detection"),
-        ({"calibrator": "none", "recalibrator": "global_pit", "prior": None}, "random_forest → global_pit", "regression"),
+        (
+            {"calibrator": "kdf", "gate": "g", "detector": "d"},
+            "random_forest → kdf → g gate → d",
+            "detection",
+        ),
+        (
+            {"calibrator": "none", "recalibrator": "global_pit", "prior": None},
+            "random_forest → global_pit",
+            "regression",
+        ),
     ],
 )
-def test_every_part_is_named_in_the_order_in_which_it_is_fitted(record, parts, expected, task) -> None:
+def test_every_part_is_named_in_the_order_in_which_it_is_fitted(
+    record, parts, expected, task
+) -> None:
     one = record(**parts)
     assert chain(one) == expected and task_of(one) == task
     assert after(one) == expected.replace(" gate", "").split(" → ")[1:]
     assert [is_as_in_paper(each) for each in (one, one | {"protocol": "paper"})] == [False, True]
 
 
-@pytest.mark.parametrize("key", [*OF_RUN, *(f"{group}.{name}" for group, names in WITHIN.items() for name in names)])
+@pytest.mark.parametrize(
+    "key", [*OF_RUN, *(f"{group}.{name}" for group, names in WITHIN.items() for name in names)]
+)
 def test_a_key_that_is_not_there_is_named(record, key) -> None:
     one = record()
     assert lacking(one) is None
@@ -36,7 +52,10 @@ def test_a_key_that_is_not_there_is_named(record, key) -> None:
     assert lacking(one) == key
     with pytest.raises(UsageError) as caught:
         refuse_incomplete(one, "outputs/spiral/kdf/1cb9f0a2")
-    assert str(caught.value) == f"outputs/spiral/kdf/1cb9f0a2/result.json lacks '{key}'; force=true runs it again"
+    assert (
+        str(caught.value)
+        == f"outputs/spiral/kdf/1cb9f0a2/result.json lacks '{key}'; force=true runs it again"
+    )
 
 
 @pytest.mark.parametrize("key", OF_ENTRY)

@@ -1,4 +1,6 @@
-"""Finding finished runs: which of them, in which order, and what is said of those that are left out."""
+"""Finding finished runs: which of them, in which order, and what is said of those that are left
+out.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,27 @@ from kdgraph.runner.sealed import add_checksum, check_and_load
 
 
 def places(found) -> list[tuple[str, str, int]]:
-    return [(one.record["dataset"]["name"], one.record["method"], one.record["seed"]) for one in found]
+    return [
+        (one.record["dataset"]["name"], one.record["method"], one.record["seed"]) for one in found
+    ]
 
 
 def test_runs_come_by_data_set_method_and_seed_as_a_number(record, outputs) -> None:
-    out = outputs([record("b"), record("a", "kdf", seed=10), record("a", "kdf", seed=9), record("a", "isotonic", seed=11)])
+    out = outputs(
+        [
+            record("b"),
+            record("a", "kdf", seed=10),
+            record("a", "kdf", seed=9),
+            record("a", "isotonic", seed=11),
+        ]
+    )
     found = find(out)
-    assert places(found) == [("a", "isotonic", 11), ("a", "kdf", 9), ("a", "kdf", 10), ("b", "kdf", 0)]
+    assert places(found) == [
+        ("a", "isotonic", 11),
+        ("a", "kdf", 9),
+        ("a", "kdf", 10),
+        ("b", "kdf", 0),
+    ]
     assert all((one.path / "result.json").exists() for one in found)
     assert found[0].record == check_and_load((found[0].path / "result.json").read_bytes())
 
@@ -48,14 +64,17 @@ def test_a_run_that_is_not_finished_is_none(record, outputs) -> None:
 
 def test_what_cannot_be_used_is_left_out_and_said_in_one_line(record, outputs, capsys) -> None:
     out = outputs([record(), record("a", schema=2), record("b", schema=1), record("c", schema=2)])
-    (out / "c" / "kdf" / record("c", schema=2)["run_id"] / "result.json").write_text('{"schema": 2}')  # before there was a checksum
+    (out / "c" / "kdf" / record("c", schema=2)["run_id"] / "result.json").write_text(
+        '{"schema": 2}'
+    )  # before there was a checksum
     for name, text in (("empty", ""), ("list", "[]")):
         (out / "d" / name).mkdir(parents=True)
         (out / "d" / name / "result.json").write_text(text)
     assert places(find(out)) == [("spiral", "kdf", 0)]
     said = (
-        f"left out of {out}: 3 runs of another version (schema 1, 2; this kdgraph reads {RECORD_SCHEMA}); "
-        f"2 runs whose result.json is damaged ({out}/d/empty/result.json, {out}/d/list/result.json); the same kdg run makes them again"
+        f"left out of {out}: 3 runs of another version (schema 1, 2; this kdgraph reads"
+        f" {RECORD_SCHEMA}); 2 runs whose result.json is damaged ({out}/d/empty/result.json,"
+        f" {out}/d/list/result.json); the same kdg run makes them again"
     )
     assert capsys.readouterr().err == f"kdg: {said}\n"
     told: list[str] = []
@@ -67,21 +86,32 @@ def test_a_record_that_lacks_a_key_is_left_out_and_the_key_is_said(record, outpu
     broken = {name: record(name) for name in "abc"}
     del broken["a"]["dataset"]["prior"], broken["b"]["detector"], broken["c"]["detector"]
     told: list[str] = []
-    assert places(find(outputs([record(), *broken.values()]), tell=told.append)) == [("spiral", "kdf", 0)]
+    assert places(find(outputs([record(), *broken.values()]), tell=told.append)) == [
+        ("spiral", "kdf", 0)
+    ]
     assert told[0].endswith("/outputs: 3 runs whose result.json lacks dataset.prior, detector")
 
 
 def test_a_folder_without_runs_is_an_error_of_one_line(tmp_path, record, outputs) -> None:
     with pytest.raises(UsageError) as caught:
         find(tmp_path / "nowhere")
-    assert str(caught.value) == f"--out must be a folder with runs, got '{tmp_path / 'nowhere'}', which is no folder"
+    assert (
+        str(caught.value)
+        == f"--out must be a folder with runs, got '{tmp_path / 'nowhere'}', which is no folder"
+    )
     with pytest.raises(UsageError) as caught:
         find(tmp_path)
-    assert str(caught.value) == f"no finished run in '{tmp_path}'; make one with 'kdg run', or name another folder with --out"
+    assert (
+        str(caught.value)
+        == f"no finished run in '{tmp_path}'; make one with 'kdg run', or name another folder with"
+        " --out"
+    )
 
 
 def test_filters_must_hold_together(record, outputs) -> None:
-    out = outputs([record(d, m, seed=s) for d in ("a", "b") for m in ("kdf", "isotonic") for s in (0, 1)])
+    out = outputs(
+        [record(d, m, seed=s) for d in ("a", "b") for m in ("kdf", "isotonic") for s in (0, 1)]
+    )
     assert places(find(out, ["dataset=a", "method!=kdf", "seed=1"])) == [("a", "isotonic", 1)]
     with pytest.raises(UsageError) as caught:
         find(out, ["dataset=a", "dataset=b"])
@@ -119,7 +149,11 @@ def test_a_folder_and_a_record_of_another_user_are_left_out_and_told(record, out
     assert places(find(out, tell=told.append)) == [("a", "kdf", 0)]
     (line,) = told
     assert line.startswith(f"left out of {out}: what you may not read (")
-    assert closed_folder in line and str(closed_file) in line and line.endswith(f"); its owner can let you with 'chmod -R a+rX {out}'")
+    assert (
+        closed_folder in line
+        and str(closed_file) in line
+        and line.endswith(f"); its owner can let you with 'chmod -R a+rX {out}'")
+    )
 
 
 def test_a_closed_folder_is_one_line_for_every_verb(monkeypatch, capsys, tmp_path):
@@ -129,4 +163,7 @@ def test_a_closed_folder_is_one_line_for_every_verb(monkeypatch, capsys, tmp_pat
     monkeypatch.setattr("kdgraph.results.records.find", closed)
     assert main(["table", "--out", str(tmp_path)]) == 2
     way_out = f"its owner can open it with 'chmod -R a+rX {tmp_path}/secret'"
-    assert capsys.readouterr().err == f"kdg: cannot use {tmp_path}/secret: Permission denied; {way_out}\n"
+    assert (
+        capsys.readouterr().err
+        == f"kdg: cannot use {tmp_path}/secret: Permission denied; {way_out}\n"
+    )

@@ -8,9 +8,14 @@ from kdgraph.results.measures import Measure, measured
 from kdgraph.results.usual import choose, far, some_sets
 
 EVERYTHING = {
-    "error": 0.1, "ece": 0.1, "nll": 0.1, "mmc": 0.8, "hellinger@grid": 0.2,
-    **{f"{metric}@sphere:radius={r}": 0.1 for metric in ("mmc", "oce") for r in (1, 2, 5)}, "oce@kmnist": 0.3,
-}  # fmt: skip
+    "error": 0.1,
+    "ece": 0.1,
+    "nll": 0.1,
+    "mmc": 0.8,
+    "hellinger@grid": 0.2,
+    **{f"{metric}@sphere:radius={r}": 0.1 for metric in ("mmc", "oce") for r in (1, 2, 5)},
+    "oce@kmnist": 0.3,
+}
 
 
 def measures_of(record) -> list[Measure]:
@@ -28,7 +33,13 @@ def ids(measures) -> list[str]:
 
 
 def test_by_default_it_is_what_is_read_most(there) -> None:
-    assert ids(choose(there(*EVERYTHING))) == ["error", "nll", "ece", "oce@sphere:radius=2", "oce@kmnist"]
+    assert ids(choose(there(*EVERYTHING))) == [
+        "error",
+        "nll",
+        "ece",
+        "oce@sphere:radius=2",
+        "oce@kmnist",
+    ]
     assert ids(choose(there(*EVERYTHING), ["hellinger", "mmc"])) == ["hellinger@grid", "mmc"]
 
 
@@ -39,7 +50,10 @@ def test_by_default_it_is_what_is_read_most(there) -> None:
         (("error", "nll_top", "brier_top", "ece", "mmc"), ["error", "ece", "nll_top"]),
         (("error", "auroc@x", "fpr95@x", "mmc@x"), ["error", "auroc@x", "fpr95@x"]),
         (("my_score", "error", "coverage", "other@x"), ["error", "coverage"]),
-        (("my_score", "other@x"), ["my_score", "other@x"]),  # nobody knows which direction is better, and there is nothing else
+        (
+            ("my_score", "other@x"),
+            ["my_score", "other@x"],
+        ),  # nobody knows which direction is better, and there is nothing else
     ],
 )
 def test_by_default_methods_are_compared_by_what_was_measured(there, measured, expected) -> None:
@@ -52,7 +66,11 @@ def test_by_default_it_is_what_was_measured_on_the_chosen_rows(there) -> None:
 
 
 def test_of_a_family_without_radius_2_it_is_the_middle_of_what_is_outside(record) -> None:
-    values = {f"oce@{name}:{key}={r}": 0.1 for name, key in (("sphere", "radius"), ("shift", "t")) for r in (0.5, 3, 4, 6)}
+    values = {
+        f"oce@{name}:{key}={r}": 0.1
+        for name, key in (("sphere", "radius"), ("shift", "t"))
+        for r in (0.5, 3, 4, 6)
+    }
     one = record(values=values)
     for item in one["metrics"]:
         item["in_distribution"] = item["params"] in ({"t": 0.5}, {"t": 6.0})
@@ -61,20 +79,33 @@ def test_of_a_family_without_radius_2_it_is_the_middle_of_what_is_outside(record
 
 def test_of_many_radii_2_1_and_5_come_first(there) -> None:
     found = there(*(f"mmc@sphere:radius={r}" for r in (0, 0.5, 1, 1.5, 2, 3, 5)))
-    radii = {at_most: [dict(measure.params)["radius"] for measure in some_sets(found, at_most)] for at_most in (1, 2, 3)}
+    radii = {
+        at_most: [dict(measure.params)["radius"] for measure in some_sets(found, at_most)]
+        for at_most in (1, 2, 3)
+    }
     assert radii == {1: [2], 2: [1, 2], 3: [1, 2, 5]}
     others = there(*(f"oce@box:low={low}" for low in (-2, -3, -4, -5)))
     assert ids(some_sets(others, 2)) == ["oce@box:low=-2", "oce@box:low=-4"]
 
 
 def test_where_there_are_training_data_nothing_is_to_be_detected(there) -> None:
-    measures = there(*(f"{metric}@sphere:radius={r}" for r in (1, 2, 3, 5) for metric in ("mmc", "auroc")))
+    measures = there(
+        *(f"{metric}@sphere:radius={r}" for r in (1, 2, 3, 5) for metric in ("mmc", "auroc"))
+    )
     assert ids(far(measures, 3, detects=True)) == ["auroc@sphere:radius=2", "auroc@sphere:radius=5"]
-    assert ids(far(measures, 2, detects=False)) == ["mmc@sphere:radius=1", "mmc@sphere:radius=2", "auroc@sphere:radius=2"]
+    assert ids(far(measures, 2, detects=False)) == [
+        "mmc@sphere:radius=1",
+        "mmc@sphere:radius=2",
+        "auroc@sphere:radius=2",
+    ]
 
 
 SETS = ("a", "b")
-FAR = tuple(f"{metric}@{name}" for name in SETS for metric in ("mmc", "oce", "aupr_in", "fpr95", "auroc", "my_score"))
+FAR = tuple(
+    f"{metric}@{name}"
+    for name in SETS
+    for metric in ("mmc", "oce", "aupr_in", "fpr95", "auroc", "my_score")
+)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +120,8 @@ FAR = tuple(f"{metric}@{name}" for name in SETS for metric in ("mmc", "oce", "au
         (("auroc", "fpr95", "aupr_in", "mmc", "oce", "my_score"), False, []),
     ],
 )
-def test_far_from_the_data_it_is_the_confidence_or_how_well_that_is_detected(there, left_out, detects, expected) -> None:
+def test_far_from_the_data_it_is_the_confidence_or_how_well_that_is_detected(
+    there, left_out, detects, expected
+) -> None:
     measures = there("error", *(name for name in FAR if name.partition("@")[0] not in left_out))
     assert ids(far(measures, 3, detects=detects)) == expected

@@ -1,11 +1,20 @@
-"""The wide view: the parent once, columns that are read most first, and what there is no room for is said."""
+"""The wide view: the parent once, columns that are read most first, and what there is no room for
+is said.
+"""
 
 from __future__ import annotations
 
 from kdgraph.results.names import named
 from kdgraph.results.wide import in_order, lines_of, wide
 
-VALUES = {"brier": 0.2, "error": 0.1, "mmc": 0.9, "oce@sphere:radius=5": 0.0, "oce@sphere:radius=2": 0.01, "oce@sphere:radius=1": 0.02}
+VALUES = {
+    "brier": 0.2,
+    "error": 0.1,
+    "mmc": 0.9,
+    "oce@sphere:radius=5": 0.0,
+    "oce@sphere:radius=2": 0.01,
+    "oce@sphere:radius=1": 0.02,
+}
 
 
 def shown(runs, **more) -> list[str]:
@@ -15,7 +24,11 @@ def shown(runs, **more) -> list[str]:
 
 
 def test_the_parent_stands_once_above_what_stands_on_it(record, found) -> None:
-    runs = [record("a", m, seed=s, values={"error": v}) for m, v in (("kdf", 0.1), ("isotonic", None)) for s in (0, 10)]
+    runs = [
+        record("a", m, seed=s, values={"error": v})
+        for m, v in (("kdf", 0.1), ("isotonic", None))
+        for s in (0, 10)
+    ]
     assert shown(found([*runs, record("b", "none", calibrator="none", values={"nll": 0.5})])) == [
         "                                         error     nll",
         "data set  model                   seed    test    test",

@@ -1,4 +1,6 @@
-"""Other content of any file that rows are read from is another run, and other keys in the store; the same content is not."""
+"""Other content of any file that rows are read from is another run, and other keys in the store;
+the same content is not.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ from kdgraph.runner.index import Index, _line
 from kdgraph.runner.stages import split
 from kdgraph.runner.stored import stage_keys
 
-IMAGES, TEXT = ({"name": "mine", "_target_": f"kdgraph.data.{name}"} for name in ("images.ImageFiles", "tables.TextFile"))
+IMAGES, TEXT = (
+    {"name": "mine", "_target_": f"kdgraph.data.{name}"}
+    for name in ("images.ImageFiles", "tables.TextFile")
+)
 
 
 @cache
@@ -54,7 +59,12 @@ CHANGES: dict[str, tuple[dict, Callable[[Path], None], str, str]] = {
     "a picture of a folder": (IMAGES, pictures, ".", "b/1.png"),
     "a text of a folder": (TEXT, texts, ".", "b/1.txt"),
     "labels in a folder of idx files": (IMAGES, idx, ".", "train-labels-idx1-ubyte"),
-    "labels beside an idx file": (IMAGES, idx, "train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    "labels beside an idx file": (
+        IMAGES,
+        idx,
+        "train-images-idx3-ubyte",
+        "train-labels-idx1-ubyte",
+    ),
 }
 
 
@@ -110,5 +120,8 @@ class Mine:
 
 def test_a_source_of_a_users_reads_the_file_that_its_path_names(tmp_path):
     (tmp_path / "a").write_text("a")
-    science = {"dataset": {"name": "mine", "_target_": f"{__name__}.Mine", "path": str(tmp_path / "a")}, "ood": None}
+    science = {
+        "dataset": {"name": "mine", "_target_": f"{__name__}.Mine", "path": str(tmp_path / "a")},
+        "ood": None,
+    }
     assert [read.files() for read in what_is_read(science).values()] == [[tmp_path / "a"]]

@@ -1,4 +1,6 @@
-"""What goes with what: told in one line, exit code 2, before anything is drawn, read or fitted; and what only a stage can know."""
+"""What goes with what: told in one line, exit code 2, before anything is drawn, read or fitted; and
+what only a stage can know.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,28 @@ from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.run_config.pairs import check_ground, check_rows, ground_of, takes, task_of, unfitted
 
 NO_CLASSIFIER = (
-    "dataset=heteroscedastic is for regression, and parent=random_forest is a classifier; choose a data set with classes, "
-    "or what is for regression: method=local_pit"
+    "dataset=heteroscedastic is for regression, and parent=random_forest is a classifier; choose a"
+    " data set with classes, or what is for regression: method=local_pit"
 )
 REFUSED = {
     "a classifier on a regression": (["dataset=heteroscedastic", "method=kdf"], NO_CLASSIFIER),
-    "the same in one run of a sweep": (["-m", "dataset=spiral,heteroscedastic", "method=kdf", "metrics=default"], NO_CLASSIFIER),
+    "the same in one run of a sweep": (
+        ["-m", "dataset=spiral,heteroscedastic", "method=kdf", "metrics=default"],
+        NO_CLASSIFIER,
+    ),
     "a regressor on classes": (
         ["method=global_pit"],
-        "dataset=spiral has classes, and parent=linear is for regression; choose another, such as parent=random_forest",
+        (
+            "dataset=spiral has classes, and parent=linear is for regression; choose another, such"
+            " as parent=random_forest"
+        ),
     ),
     "a calibrator on a regressor": (
         ["dataset=heteroscedastic", "calibrator=kdf"],
-        "calibrator=kdf needs class probabilities, and parent=linear gives none; choose calibrator=none, "
-        "or what is for regression: method=linear parent=linear",
+        (
+            "calibrator=kdf needs class probabilities, and parent=linear gives none; choose"
+            " calibrator=none, or what is for regression: method=linear parent=linear"
+        ),
     ),
     "a gate on a regressor": (
         ["dataset=heteroscedastic", "gate=density"],
@@ -40,39 +50,61 @@ REFUSED = {
     ),
     "a gate around a confidence": (
         ["calibrator=histogram", "gate=density"],
-        "gate=density needs class probabilities, and calibrator=histogram gives none; choose gate=none, or calibrator.fill_proba=true",
+        (
+            "gate=density needs class probabilities, and calibrator=histogram gives none; choose"
+            " gate=none, or calibrator.fill_proba=true"
+        ),
     ),
     "a gate around what is told of groups": (
         ["calibrator=group_temperature", "gate=density"],
-        "calibrator=group_temperature wants to know the group of each row, and gate=density does not tell it; "
-        "choose gate=none, or a calibrator that treats no group apart: calibrator=isotonic",
+        (
+            "calibrator=group_temperature wants to know the group of each row, and gate=density"
+            " does not tell it; choose gate=none, or a calibrator that treats no group apart:"
+            " calibrator=isotonic"
+        ),
     ),
     "a network's calibrator on a forest": (
         ["method=kdf", "calibrator=kdn"],
-        "calibrator=kdn stands on a network, and parent=random_forest is a forest; choose parent=mlp",
+        (
+            "calibrator=kdn stands on a network, and parent=random_forest is a forest; choose"
+            " parent=mlp"
+        ),
     ),
     "a forest's detector on a network": (
         ["method=tood", "parent=mlp"],
-        "detector=tood stands on a forest, and parent=mlp is a network; choose parent=random_forest",
+        (
+            "detector=tood stands on a forest, and parent=mlp is a network; choose"
+            " parent=random_forest"
+        ),
     ),
     "t-SNE where test rows are held out": (
         ["method=lore_tsne", "protocol=held_out", "ood=none", "metrics=top_label"],
-        "calibrator=lore_tsne embeds the rows to predict together with those it is fitted on, so it sees test rows; "
-        "say protocol=paper, or choose another map: calibrator.features.reduce=pca",
+        (
+            "calibrator=lore_tsne embeds the rows to predict together with those it is fitted on,"
+            " so it sees test rows; say protocol=paper, or choose another map:"
+            " calibrator.features.reduce=pca"
+        ),
     ),
     "t-SNE and rows out of distribution": (
         ["method=lore_tsne", "protocol=paper", "metrics=top_label", "ood=sphere"],
-        "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration rows, "
-        "such as those out of distribution or on a grid; choose ood=none",
+        (
+            "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration"
+            " rows, such as those out of distribution or on a grid; choose ood=none"
+        ),
     ),
     "t-SNE and a grid": (
         ["method=lore_tsne", "protocol=paper", "metrics=paper_grid", "ood=none"],
-        "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration rows, "
-        "such as those out of distribution or on a grid; choose metrics=top_label",
+        (
+            "calibrator=lore_tsne says nothing of rows that were not embedded with the calibration"
+            " rows, such as those out of distribution or on a grid; choose metrics=top_label"
+        ),
     ),
     "a recalibrator on a classifier": (
         ["dataset=iris", "method=none", "recalibrator=global_pit"],
-        "recalibrator=global_pit needs predictive distributions, and parent=random_forest gives none; choose recalibrator=none",
+        (
+            "recalibrator=global_pit needs predictive distributions, and parent=random_forest gives"
+            " none; choose recalibrator=none"
+        ),
     ),
 }
 
@@ -100,7 +132,9 @@ def forest(n_estimators: int = 5) -> RandomForestClassifier:
 
 def test_a_function_that_makes_a_parent_is_not_called_before_the_run():
     config = plan([]).jobs[0].config
-    assert unfitted(replace(config, parent={"name": "made", "_target_": f"{__name__}.forest"})) is None
+    assert (
+        unfitted(replace(config, parent={"name": "made", "_target_": f"{__name__}.forest"})) is None
+    )
 
 
 class Known:
@@ -115,11 +149,19 @@ def test_a_source_says_what_its_rows_are_if_it_knows():
         task = "auto"
 
     sources = (Spiral(), Heteroscedastic(), Known(), Unknown(), SklearnTable("iris"))
-    assert [task_of(source) for source in sources] == ["classification", "regression", "regression", None, None]
+    assert [task_of(source) for source in sources] == [
+        "classification",
+        "regression",
+        "regression",
+        None,
+        None,
+    ]
 
 
 def rows(given_scores: bool = False, task: str = "classification") -> Dataset:
-    return Dataset("mine", np.eye(2), np.arange(2), np.arange(2), ("a", "b"), task, given_scores=given_scores)  # type: ignore[arg-type]
+    return Dataset(
+        "mine", np.eye(2), np.arange(2), np.arange(2), ("a", "b"), task, given_scores=given_scores
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -128,17 +170,33 @@ def rows(given_scores: bool = False, task: str = "classification") -> Dataset:
         (
             "random_forest",
             rows(task="regression"),
-            "dataset=mine is for regression, and parent=random_forest is a classifier; choose a data set with classes, "
-            "or what is for regression: method=local_pit",
+            (
+                "dataset=mine is for regression, and parent=random_forest is a classifier; choose a"
+                " data set with classes, or what is for regression: method=local_pit"
+            ),
         ),
         (
             "random_forest",
             replace(rows(task="regression"), facts={"whole_values": 1234}),
-            "dataset=mine is for regression, and parent=random_forest is a classifier; dataset.task=classification takes its 1,234 "
-            "whole numbers as classes; else choose a data set with classes, or what is for regression: method=local_pit",
+            (
+                "dataset=mine is for regression, and parent=random_forest is a classifier;"
+                " dataset.task=classification takes its 1,234 whole numbers as classes; else choose"
+                " a data set with classes, or what is for regression: method=local_pit"
+            ),
         ),
-        ("random_forest", rows(given_scores=True), "dataset=mine has class scores and nothing to train on; choose parent=scores"),
-        ("scores", rows(), "dataset=mine has rows to train on, and parent=scores trains nothing; choose parent=random_forest"),
+        (
+            "random_forest",
+            rows(given_scores=True),
+            "dataset=mine has class scores and nothing to train on; choose parent=scores",
+        ),
+        (
+            "scores",
+            rows(),
+            (
+                "dataset=mine has rows to train on, and parent=scores trains nothing; choose"
+                " parent=random_forest"
+            ),
+        ),
     ],
 )
 def test_what_only_the_rows_tell_is_told_when_they_are_there(parent, train, sentence):
@@ -155,8 +213,18 @@ def test_a_part_may_need_a_method_that_nobody_has_words_for():
         parent_says = "predict_logits"
 
     with pytest.raises(ConfigError) as caught:
-        check_ground("detector", {"name": "energy"}, Energy(None), RandomForestClassifier(), "parent=random_forest")
-    assert str(caught.value) == "detector=energy needs predict_logits, and parent=random_forest gives none; choose detector=none"
+        check_ground(
+            "detector",
+            {"name": "energy"},
+            Energy(None),
+            RandomForestClassifier(),
+            "parent=random_forest",
+        )
+    assert (
+        str(caught.value)
+        == "detector=energy needs predict_logits, and parent=random_forest gives none; choose"
+        " detector=none"
+    )
 
 
 class WithoutTags:
@@ -165,7 +233,12 @@ class WithoutTags:
 
 @pytest.mark.parametrize(
     ("parent", "expected"),
-    [(MultilayerPerceptron(), True), (DummyClassifier(), True), (WithoutTags(), True), (RandomForestClassifier(), False)],
+    [
+        (MultilayerPerceptron(), True),
+        (DummyClassifier(), True),
+        (WithoutTags(), True),
+        (RandomForestClassifier(), False),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_parent_says_by_its_tags_whether_it_takes_images(parent, expected):

@@ -1,4 +1,6 @@
-"""Small runs, and parts that count their calls and can be slow, given as a user gives his own: by PYTHONPATH and --config-dir."""
+"""Small runs, and parts that count their calls and can be slow, given as a user gives his own: by
+PYTHONPATH and --config-dir.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ class SlowSphere(Sphere):
 
 
 class Parts:
-    """The folder of the slow parts: calls that were made there, and the command line that uses them."""
+    """The folder of the slow parts: calls that were made there, and the command line that uses
+    them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -93,12 +97,19 @@ class Parts:
         return log.read_text().split().count(stage) if log.exists() else 0
 
     def start(self, *more: str, slow: str = "") -> subprocess.Popen[str]:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(self.folder), str(Path(__file__).parents[2])]), "SLOW": slow}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(self.folder), str(Path(__file__).parents[2])]),
+            "SLOW": slow,
+        }
         command = [sys.executable, "-m", "kdgraph", "run", *self.arguments, *more]
-        # Ctrl-C works as in a terminal, also where these tests run in the background of a shell, which has its children ignore it.
+        # Ctrl-C works as in a terminal, also where these tests run in the background of a shell,
+        # which has its children ignore it.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            return subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
         finally:
             signal.signal(signal.SIGINT, before)
 
@@ -108,14 +119,18 @@ class Parts:
 
 @pytest.fixture(scope="session")
 def as_user() -> Callable[[int], list[str]]:
-    """What to put before a command so that another user runs it, of a group that all of them share; only root may."""
+    """What to put before a command so that another user runs it, of a group that all of them share;
+    only root may.
+    """
     setpriv = shutil.which("setpriv")
     if os.geteuid() != 0 or setpriv is None:
         pytest.skip("only root may run a command as another user, with setpriv")
     words = [setpriv, "--regid=3000", "--clear-groups"]
     root = Path(__file__).parents[2]
     code = "import kdgraph.runner.claim"
-    if subprocess.run([*words, "--reuid=2001", sys.executable, "-c", code], cwd=root, capture_output=True).returncode:
+    if subprocess.run(
+        [*words, "--reuid=2001", sys.executable, "-c", code], cwd=root, capture_output=True
+    ).returncode:
         pytest.skip("another user may not run this Python, or not read this checkout")
     return lambda uid: [*words, f"--reuid={uid}"]
 

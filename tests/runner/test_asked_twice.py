@@ -26,8 +26,14 @@ def test_each_has_its_number_and_its_label(done):
     config, record = done
     said = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
     y, proba = said["y"].astype(int).to_numpy(), said[["calibrated_0", "calibrated_1"]].to_numpy()
-    found = {m.label: entry["value"] for m, entry in measured(record) if m.metric_name == "ece" and entry["of"] == "calibrated"}
-    assert found == {f"ECE ({bins} bins)": pytest.approx(ece(y, proba, bins=bins), abs=1e-12) for bins in (15, 4)}
+    found = {
+        m.label: entry["value"]
+        for m, entry in measured(record)
+        if m.metric_name == "ece" and entry["of"] == "calibrated"
+    }
+    assert found == {
+        f"ECE ({bins} bins)": pytest.approx(ece(y, proba, bins=bins), abs=1e-12) for bins in (15, 4)
+    }
 
 
 def test_the_record_says_which_metric_it_is(done):

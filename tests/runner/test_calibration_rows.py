@@ -1,4 +1,6 @@
-"""Numbers on the rows that a calibrator was fitted on: only where they are asked for; and what a look at its curves warns of."""
+"""Numbers on the rows that a calibrator was fitted on: only where they are asked for; and what a
+look at its curves warns of.
+"""
 
 from __future__ import annotations
 
@@ -24,31 +26,52 @@ def made(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.full(3, 0.5), size=3000)
-    y = np.array([rng.choice(3, p=row) for row in proba**0.5 / (proba**0.5).sum(axis=1, keepdims=True)])
+    y = np.array(
+        [rng.choice(3, p=row) for row in proba**0.5 / (proba**0.5).sum(axis=1, keepdims=True)]
+    )
     np.savez("softmax.npz", scores=proba, label=y)
 
     def of(*overrides: str):
-        return compose(["dataset=scores", "dataset.path=softmax.npz", f"out={tmp_path}", "figures=none", *overrides])
+        return compose(
+            [
+                "dataset=scores",
+                "dataset.path=softmax.npz",
+                f"out={tmp_path}",
+                "figures=none",
+                *overrides,
+            ]
+        )
 
     return of
 
 
 def on_calibration(record) -> dict[tuple[str, str], float]:
-    return {(one["metric"], one["of"]): one["value"] for one in record["metrics"] if one["on"] == "calibration"}
+    return {
+        (one["metric"], one["of"]): one["value"]
+        for one in record["metrics"]
+        if one["on"] == "calibration"
+    }
 
 
 def test_both_models_are_measured_on_the_rows_that_were_fitted_on(made):
     config = made("method=histogram", "calibrator.bins=15")
     record = run(config)
     found = on_calibration(record)
-    assert set(found) == {(metric, of) for metric in ("error", "nll_top", "brier_top", "ece") for of in ("parent", "calibrated")}
+    assert set(found) == {
+        (metric, of)
+        for metric in ("error", "nll_top", "brier_top", "ece")
+        for of in ("parent", "calibrated")
+    }
     rows = split(config.dataset, 0).calibration
     rows = rows.rows(np.argsort(rows.source_rows))  # the order of the file of predictions
     assert {one["n"] for one in record["metrics"] if one["on"] == "calibration"} == {len(rows.y)}
     assert found["ece", "parent"] == pytest.approx(ece(rows.y, rows.X, bins=15))
     assert found["nll_top", "parent"] == pytest.approx(nll_top(rows.y, TopLabel.of(rows.X)))
     frame = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'calibration'")
-    top = TopLabel(np.searchsorted(["0", "1", "2"], frame.calibrated_predicted.astype(str)), frame.calibrated_confidence.to_numpy())
+    top = TopLabel(
+        np.searchsorted(["0", "1", "2"], frame.calibrated_predicted.astype(str)),
+        frame.calibrated_confidence.to_numpy(),
+    )
     assert (
         found["ece", "calibrated"] == pytest.approx(ece(rows.y, top, bins=15), abs=1e-12)
         and frame.y.astype(int).tolist() == rows.y.tolist()
@@ -63,7 +86,10 @@ def test_where_nothing_is_asked_nothing_is_predicted(made):
 
 
 def test_what_the_parent_says_is_kept_by_what_it_was_asked(made):
-    configs = [made("method=histogram", *more) for more in ([], ["~metrics.calibration"], ["~metrics.calibration.ece"])]
+    configs = [
+        made("method=histogram", *more)
+        for more in ([], ["~metrics.calibration"], ["~metrics.calibration.ece"])
+    ]
     keys = [stage_keys(config, split(config.dataset, 0))["parent_says"] for config in configs]
     assert keys[0] != keys[1] and keys[0] == keys[2]
 
@@ -71,19 +97,30 @@ def test_what_the_parent_says_is_kept_by_what_it_was_asked(made):
 @pytest.mark.filterwarnings("always:the confidence of")
 def test_what_a_look_at_the_curves_finds_is_in_the_record_and_on_the_terminal(made):
     record = run(made("method=cum"))
-    said = "the confidence of 0, 2 is not what the shares of right calibration rows allow in some bins of scores: look at it"
+    said = (
+        "the confidence of 0, 2 is not what the shares of right calibration rows allow in some bins"
+        " of scores: look at it"
+    )
     assert {"stage": "calibrate", "message": said} in record["warnings"]
     assert set(record["learnt"]["calibrator"]["visual_check"]["leaves_data"]) == {"0", "2"}
     assert f"  warning (calibrate): {said}" in run_table(record, "x").splitlines()
     again = run(made("method=cum", "metrics=default"))  # fitted before
-    assert again["learnt"] == record["learnt"] and "calibrate" in again["from_store"] and again["warnings"] == record["warnings"]
+    assert (
+        again["learnt"] == record["learnt"]
+        and "calibrate" in again["from_store"]
+        and again["warnings"] == record["warnings"]
+    )
 
 
 @pytest.mark.filterwarnings("always:the confidence of")
 def test_a_warning_calls_classes_as_the_data_do(made, tmp_path):
     given, names = np.load(tmp_path / "softmax.npz"), np.array(["ant", "bee", "cat"])
-    pd.DataFrame(given["scores"], columns=names).assign(label=names[given["label"]]).to_parquet(tmp_path / "scores.parquet")
-    (warning,) = run(made("method=cum", "dataset.path=scores.parquet", "dataset.target=label"))["warnings"]
+    pd.DataFrame(given["scores"], columns=names).assign(label=names[given["label"]]).to_parquet(
+        tmp_path / "scores.parquet"
+    )
+    (warning,) = run(made("method=cum", "dataset.path=scores.parquet", "dataset.target=label"))[
+        "warnings"
+    ]
     assert warning["message"].startswith("the confidence of ant, cat is not what")
 
 
@@ -99,8 +136,14 @@ def test_test_rows_with_scores_that_no_calibration_row_had_are_warned_of():
     X[:200] = X[:200, ::-1]
     y[:200] = 1 - y[:200]
     parent = FrozenEstimator(GivenScores().fit(X))
-    model = Model(parent, {"calibrator": IsotonicConfidence(parent).fit(X, y, X_calibration=X, y_calibration=y)})
+    model = Model(
+        parent,
+        {"calibrator": IsotonicConfidence(parent).fit(X, y, X_calibration=X, y_calibration=y)},
+    )
     low = np.array([[0.6, 0.4]] * 30 + [[0.2, 0.8]] * 30)
-    with pytest.warns(UserWarning, match=r"^more than 5 % of the rows predicted as 0 have scores where no calibration row was"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^more than 5 % of the rows predicted as 0 have scores where no calibration row was",
+    ):
         evaluate._look(model, [Predictions("test", 60, {"proba": low}, {})])
     evaluate._look(model, [Predictions("test", 60, {"proba": X[:60]}, {})])

@@ -1,4 +1,6 @@
-"""Claims: exclusive, given back, taken over from the dead, and respected where nothing can be known."""
+"""Claims: exclusive, given back, taken over from the dead, and respected where nothing can be
+known.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +27,34 @@ HOLD = (
     "with claim(Path(sys.argv[1]), print):\n"
     "    print('held', flush=True); time.sleep(60)"
 )
-IS_CLAIMED = "import sys; from pathlib import Path; from kdgraph.runner.claim import is_claimed; print(is_claimed(Path(sys.argv[1])))"
+IS_CLAIMED = (
+    "import sys; from pathlib import Path; from kdgraph.runner.claim import is_claimed;"
+    " print(is_claimed(Path(sys.argv[1])))"
+)
 
 
 def can_unshare() -> bool:
     unshare = shutil.which("unshare")
-    return unshare is not None and not subprocess.run([*UNSHARE, "true"], capture_output=True).returncode
+    return (
+        unshare is not None
+        and not subprocess.run([*UNSHARE, "true"], capture_output=True).returncode
+    )
 
 
 UNSHARE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-in_another_table = pytest.mark.skipif(not can_unshare(), reason="no right to make a namespace of processes")
+in_another_table = pytest.mark.skipif(
+    not can_unshare(), reason="no right to make a namespace of processes"
+)
 
 
 def holder(path: Path, *prefix: str) -> subprocess.Popen[str]:
     """A living process that holds the claim."""
-    process = subprocess.Popen([*prefix, sys.executable, "-c", HOLD, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*prefix, sys.executable, "-c", HOLD, str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
@@ -57,8 +72,8 @@ def nobody(line: str) -> None:
 def dead_owner(path: Path) -> None:
     """A claim as a process leaves it that was killed."""
     code = (
-        "import sys, os; from pathlib import Path; from kdgraph.runner.claim import _Silence, _take\n"
-        "path = Path(sys.argv[1]); _take(path, _Silence(path)); os._exit(0)"
+        "import sys, os; from pathlib import Path; from kdgraph.runner.claim import _Silence,"
+        " _take\npath = Path(sys.argv[1]); _take(path, _Silence(path)); os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, cwd=ROOT)
     assert path.exists()
@@ -120,8 +135,12 @@ def test_a_claim_without_a_name_is_given_time_to_be_written(tmp_path, monkeypatc
         assert waited and time.monotonic() - began >= 0.3
 
 
-@pytest.mark.parametrize("clock", [0, 4e9])  # seconds since 1970 that the file system of the other machine believes in
-def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says(tmp_path, monkeypatch, clock):
+@pytest.mark.parametrize(
+    "clock", [0, 4e9]
+)  # seconds since 1970 that the file system of the other machine believes in
+def test_who_is_silent_on_another_machine_counts_as_gone_whatever_its_clock_says(
+    tmp_path, monkeypatch, clock
+):
     path = tmp_path / "claim"
     path.write_text(json.dumps({**this_process(), "host": "elsewhere"}))
     os.utime(path, (clock, clock))
@@ -164,7 +183,12 @@ def test_of_many_that_find_a_dead_claim_one_at_a_time_holds_it(tmp_path):
         "        time.sleep(0.005)\n"
         "        os.unlink(folder / 'inside')\n"
     )
-    crowd = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE) for _ in range(5)]
+    crowd = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE
+        )
+        for _ in range(5)
+    ]
     for process in crowd:
         assert process.communicate()[1] == b"" and process.returncode == 0
     assert not path.exists()
@@ -178,7 +202,10 @@ def test_a_living_owner_in_another_table_of_processes_is_respected(tmp_path, own
     try:
         assert json.loads(path.read_text())["host"] == this_process()["host"]
         other = [*([] if owner_is_inside else UNSHARE), sys.executable, "-c", IS_CLAIMED, str(path)]
-        assert subprocess.run(other, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
+        assert (
+            subprocess.run(other, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+            == "True\n"
+        )
         assert is_claimed(path)
     finally:
         ends(process)
@@ -193,7 +220,9 @@ def test_a_silent_owner_in_another_table_of_processes_counts_as_gone(tmp_path, m
 
 
 def test_a_stopped_owner_on_this_machine_is_waited_for(tmp_path, monkeypatch):
-    """Nothing but its end takes the claim of a process that the kernel shows alive, however long it has not touched it."""
+    """Nothing but its end takes the claim of a process that the kernel shows alive, however long it
+    has not touched it.
+    """
     path = tmp_path / "claim"
     process = holder(path)
     try:
@@ -230,7 +259,10 @@ def test_a_dead_claim_of_another_user_is_taken_over_in_a_folder_of_the_group(tmp
     path.parent.chmod(0o2775)
     first = holder(path, *as_user(2001))
     second = [*as_user(2002), sys.executable, "-c", IS_CLAIMED, str(path)]
-    assert subprocess.run(second, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
+    assert (
+        subprocess.run(second, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        == "True\n"
+    )
     ends(first)
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     taken = holder(path, *as_user(2002))

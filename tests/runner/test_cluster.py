@@ -1,4 +1,6 @@
-"""Jobs of a cluster: each lost one is judged by itself, by what SLURM shows of it, and none is submitted twice without need."""
+"""Jobs of a cluster: each lost one is judged by itself, by what SLURM shows of it, and none is
+submitted twice without need.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ class Submitted:
 
     @property
     def paths(self) -> Any:
-        return SimpleNamespace(result_pickle=self.folder / f"{self.job_id}.pkl", stderr=self.folder / f"{self.job_id}.err")
+        return SimpleNamespace(
+            result_pickle=self.folder / f"{self.job_id}.pkl",
+            stderr=self.folder / f"{self.job_id}.err",
+        )
 
     def exception(self) -> Exception | None:
         return UncompletedJobError(self.trace) if self.trace else None
@@ -101,7 +106,9 @@ class FakeSlurm:
 def fake(tmp_path, monkeypatch) -> FakeSlurm:
     found = FakeSlurm(tmp_path)
     monkeypatch.setattr(cluster, "_executor", lambda node, kind: found)
-    monkeypatch.setattr(cluster, "time", SimpleNamespace(sleep=found.sleep, monotonic=lambda: found.seconds))
+    monkeypatch.setattr(
+        cluster, "time", SimpleNamespace(sleep=found.sleep, monotonic=lambda: found.seconds)
+    )
     monkeypatch.setattr(slurm, "jobs_in_queue", found.queue)
     monkeypatch.setattr(slurm, "state_of", lambda name: found.states.get(name, "UNKNOWN"))
     monkeypatch.setattr(slurm, "cancel", found.cancelled.extend)
@@ -114,7 +121,13 @@ def sweep(fake, tmp_path):
     """Run a sweep of ``n`` seeds on the fake; return failures by seed, and notes but the first."""
 
     def run(n: int, *more: str) -> tuple[dict[int, str], list[str]]:
-        words = ["dataset=wine", f"seed=range(0,{n})", f"out={tmp_path / 'o'}", "hydra/launcher=submitit_slurm", *more]
+        words = [
+            "dataset=wine",
+            f"seed=range(0,{n})",
+            f"out={tmp_path / 'o'}",
+            "hydra/launcher=submitit_slurm",
+            *more,
+        ]
         planned, watch = plan(words, multirun=True), Notes()
         seeds = {job.run_dir: job.config.seed for job in planned.jobs}
         failures = run_through_submitit(planned, planned.jobs, lambda config: None, watch)
@@ -124,7 +137,10 @@ def sweep(fake, tmp_path):
 
 
 def test_one_job_that_is_cancelled_has_no_effect_on_the_others(fake, sweep):
-    fake.script = {20: lambda: fake.lose("CANCELLED", "94_1"), 200: lambda: fake.succeed("94_0", "94_2", "94_3")}
+    fake.script = {
+        20: lambda: fake.lose("CANCELLED", "94_1"),
+        200: lambda: fake.succeed("94_0", "94_2", "94_3"),
+    }
     failures, notes = sweep(4)
     assert failures == {1: f"SLURM job 94_1 was cancelled; {AGAIN}"}
     assert notes == ["submitted as SLURM job 94; 'squeue -j 94' shows it, 'scancel 94' ends it"]
@@ -153,8 +169,17 @@ def test_a_job_whose_node_was_lost_is_submitted_once_more(fake, sweep):
 @pytest.mark.parametrize(
     ("state", "sentence"),
     [
-        ("TIMEOUT", f"job 94_0 met its time limit of 7 min; {AGAIN}; hydra.launcher.timeout_min=14 gives it more time"),
-        ("OUT_OF_MEMORY", f"SLURM job 94_0 ran out of memory; {AGAIN}; hydra.launcher.mem_gb=6 requests 6 GB"),
+        (
+            "TIMEOUT",
+            (
+                f"job 94_0 met its time limit of 7 min; {AGAIN}; hydra.launcher.timeout_min=14"
+                " gives it more time"
+            ),
+        ),
+        (
+            "OUT_OF_MEMORY",
+            f"SLURM job 94_0 ran out of memory; {AGAIN}; hydra.launcher.mem_gb=6 requests 6 GB",
+        ),
         ("FAILED", f"SLURM job 94_0 ended without a result (state FAILED); {AGAIN}"),
     ],
 )
@@ -188,14 +213,19 @@ def test_a_job_that_is_requeued_is_waited_for(fake, sweep):
 
 
 def test_a_result_may_show_after_its_job_has_left_the_queue(fake, sweep):
-    fake.script = {5: lambda: fake.lose("COMPLETED", "94_0", "94_1"), 50: lambda: fake.succeed("94_0", "94_1")}
+    fake.script = {
+        5: lambda: fake.lose("COMPLETED", "94_0", "94_1"),
+        50: lambda: fake.succeed("94_0", "94_1"),
+    }
     assert sweep(2)[0] == {}
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "UNKNOWN"])
 def test_a_result_that_never_shows_is_not_waited_for_without_end(fake, sweep, state):
     fake.script = {5: lambda: fake.lose(state, "94_0", "94_1")}
-    assert set(sweep(2)[0].values()) == {f"SLURM job 94_{i} ended without a result (state {state}); {AGAIN}" for i in range(2)}
+    assert set(sweep(2)[0].values()) == {
+        f"SLURM job 94_{i} ended without a result (state {state}); {AGAIN}" for i in range(2)
+    }
 
 
 def test_a_job_that_is_held_is_reported_once(fake, sweep):
@@ -203,18 +233,27 @@ def test_a_job_that_is_held_is_reported_once(fake, sweep):
         2: lambda: fake.reasons.update({"94_0": "JobHeldUser", "94_1": "JobHeldUser"}),
         100: lambda: fake.succeed("94_0", "94_1"),
     }
-    held = "SLURM job 94_0 is held (JobHeldUser); 'scontrol release 94_0' lets it start, 'scancel 94_0' ends it"
+    held = (
+        "SLURM job 94_0 is held (JobHeldUser); 'scontrol release 94_0' lets it start, 'scancel"
+        " 94_0' ends it"
+    )
     assert sweep(2)[1][1:] == [held]
 
 
 def test_what_a_job_returns_is_its_failure(fake, sweep):
     def end() -> None:
         fake.arrays[0][0].failure = "ValueError: no luck"
-        fake.arrays[0][1].trace = "Job failed with trace:\n---\nTraceback\nModuleNotFoundError: No module named 'mine'\n---"
+        fake.arrays[0][1].trace = (
+            "Job failed with trace:\n---\nTraceback\nModuleNotFoundError: No module named"
+            " 'mine'\n---"
+        )
         fake.succeed("94_0", "94_1")
 
     fake.script = {5: end}
-    assert sweep(2)[0] == {0: "ValueError: no luck", 1: "job 94_1 failed: ModuleNotFoundError: No module named 'mine'"}
+    assert sweep(2)[0] == {
+        0: "ValueError: no luck",
+        1: "job 94_1 failed: ModuleNotFoundError: No module named 'mine'",
+    }
 
 
 def test_an_array_is_no_larger_than_slurm_allows(fake, sweep, monkeypatch):
@@ -254,7 +293,10 @@ def test_a_lost_connection_leaves_the_jobs_to_the_cluster(fake, sweep):
             "sbatch: error: Batch job submission failed: Invalid job array specification",
             "hydra.sweeper.max_batch_size=100 submits so many at a time",
         ),
-        ("sbatch: error: invalid partition specified: big", "hydra/launcher=joblib runs on this machine, basic one after the other"),
+        (
+            "sbatch: error: invalid partition specified: big",
+            "hydra/launcher=joblib runs on this machine, basic one after the other",
+        ),
     ],
 )
 def test_what_cannot_be_submitted_is_one_line(fake, sweep, monkeypatch, error, way_out):
@@ -264,7 +306,10 @@ def test_what_cannot_be_submitted_is_one_line(fake, sweep, monkeypatch, error, w
     monkeypatch.setattr(fake, "map_array", refuse)
     with pytest.raises(UsageError) as caught:
         sweep(2)
-    assert str(caught.value) == f"the launcher could not start anything (RuntimeError: {error}); {way_out}"
+    assert (
+        str(caught.value)
+        == f"the launcher could not start anything (RuntimeError: {error}); {way_out}"
+    )
 
 
 def test_a_job_that_is_stopped_at_its_time_limit_names_the_limit(tmp_path, monkeypatch):
@@ -274,9 +319,17 @@ def test_a_job_that_is_stopped_at_its_time_limit_names_the_limit(tmp_path, monke
     RunDir(job.run_dir).fail(stopped)
     log = tmp_path / "log.err"
     log.touch()
-    monkeypatch.setattr(submitit, "JobEnvironment", lambda: SimpleNamespace(job_id="7_1", paths=SimpleNamespace(stderr=log)))
+    monkeypatch.setattr(
+        submitit,
+        "JobEnvironment",
+        lambda: SimpleNamespace(job_id="7_1", paths=SimpleNamespace(stderr=log)),
+    )
     line = ApartFromMain(lambda config: stopped, {"timeout_min": 90}, None)(job.config)
-    assert line == f"job 7_1 met its time limit of 90 min; {AGAIN}; hydra.launcher.timeout_min=180 gives it more time; its log is {log}"
+    assert (
+        line
+        == f"job 7_1 met its time limit of 90 min; {AGAIN}; hydra.launcher.timeout_min=180 gives it"
+        f" more time; its log is {log}"
+    )
     assert RunDir(job.run_dir).failure() == line
 
 
@@ -288,9 +341,15 @@ def test_a_job_that_is_requeued_does_the_same_again():
 
 def test_commands_that_are_missing_or_fail_are_no_answer(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert slurm.jobs_in_queue() is None and slurm.max_array_size() is None and slurm.state_of("1") == "UNKNOWN"
+    assert (
+        slurm.jobs_in_queue() is None
+        and slurm.max_array_size() is None
+        and slurm.state_of("1") == "UNKNOWN"
+    )
     failing = tmp_path / "squeue"
-    failing.write_text("#!/bin/sh\necho slurm_load_jobs error: Unable to contact slurm controller >&2\nexit 1\n")
+    failing.write_text(
+        "#!/bin/sh\necho slurm_load_jobs error: Unable to contact slurm controller >&2\nexit 1\n"
+    )
     failing.chmod(0o755)
     assert slurm.jobs_in_queue() is None
 
@@ -298,14 +357,20 @@ def test_commands_that_are_missing_or_fail_are_no_answer(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("scontrol", "sacct", "state"),
     [
-        ("echo JobId=5 ArrayJobId=5 JobName=kdg JobState=TIMEOUT Reason=TimeLimit", "exit 1", "TIMEOUT"),
+        (
+            "echo JobId=5 ArrayJobId=5 JobName=kdg JobState=TIMEOUT Reason=TimeLimit",
+            "exit 1",
+            "TIMEOUT",
+        ),
         ("exit 1", "echo 'CANCELLED by 0'", "CANCELLED"),
         ("exit 1", "echo OUT_OF_MEMORY", "OUT_OF_MEMORY"),
         ("exit 1", "exit 1", "UNKNOWN"),
         ("exit 1", "true", "UNKNOWN"),
     ],
 )
-def test_a_state_is_read_from_the_controller_or_from_accounting(monkeypatch, tmp_path, scontrol, sacct, state):
+def test_a_state_is_read_from_the_controller_or_from_accounting(
+    monkeypatch, tmp_path, scontrol, sacct, state
+):
     for name, line in (("scontrol", scontrol), ("sacct", sacct)):
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
@@ -324,22 +389,38 @@ def test_a_job_has_a_part_of_its_time_before_the_signal_to_end(minutes):
 @pytest.mark.slow
 def test_a_single_run_goes_through_the_launcher_that_was_chosen(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    tiny = ["dataset=wine", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none", "calibrator=none"]
+    tiny = [
+        "dataset=wine",
+        "parent.n_estimators=5",
+        "ood=none",
+        "metrics=default",
+        "figures=none",
+        "calibrator=none",
+    ]
     assert main(["run", *tiny, "hydra/launcher=submitit_local"]) == 0
-    line = "kdg: 1 run through LocalLauncher, one core each; their logs are in outputs/.sweeps/.submitit/%j"
+    line = (
+        "kdg: 1 run through LocalLauncher, one core each; their logs are in"
+        " outputs/.sweeps/.submitit/%j"
+    )
     assert capfd.readouterr().err.splitlines()[0] == line
     assert len(list(tmp_path.glob("outputs/.sweeps/.submitit/*/*_submitted.pkl"))) == 1
 
 
 def test_added_keys_of_the_launcher_are_no_part_of_a_run():
-    words = ["dataset=wine", "hydra/launcher=submitit_slurm", "+hydra.launcher.additional_parameters.reservation=night"]
+    words = [
+        "dataset=wine",
+        "hydra/launcher=submitit_slurm",
+        "+hydra.launcher.additional_parameters.reservation=night",
+    ]
     planned = plan(words)
     assert planned.jobs[0].overrides == ("dataset=wine",)
     assert planned.base.hydra.launcher.additional_parameters == {"reservation": "night"}
 
 
 def test_a_launcher_of_another_plugin_needs_no_folder_of_logs():
-    launcher = OmegaConf.create({"_target_": "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"})
+    launcher = OmegaConf.create(
+        {"_target_": "hydra_plugins.hydra_ray_launcher.ray_launcher.RayLauncher"}
+    )
     assert side_by_side._line(launcher, 2, 1) == "2 runs through RayLauncher, one core each"
 
 
@@ -352,7 +433,9 @@ def test_a_run_whose_job_was_lost_is_done_where_its_record_is_there(tmp_path, mo
     (job.run_dir / "result.json").touch()
     monkeypatch.setattr(RunDir, "record", lambda folder: {"seed": 0})
     outcome = launch._outcome(planned, job, "SLURM job 7 was cancelled", RunDir(job.run_dir).ended)
-    assert (outcome.record, outcome.failure) == ((None, "SLURM job 7 was cancelled") if force else ({"seed": 0}, None))
+    assert (outcome.record, outcome.failure) == (
+        (None, "SLURM job 7 was cancelled") if force else ({"seed": 0}, None)
+    )
 
 
 def test_a_full_disk_is_the_reason_of_a_lost_run(tmp_path, monkeypatch):
@@ -363,7 +446,9 @@ def test_a_full_disk_is_the_reason_of_a_lost_run(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(files.tempfile, "TemporaryFile", full)
-    assert launch._why_lost(job) == (
-        f"its process ended before it did; cannot write {job.run_dir.parent}: No space left on device; free some space "
-        "('kdg gc' deletes what no run needs) or name another folder with out=…, and give the same command again"
+    assert (
+        launch._why_lost(job)
+        == f"its process ended before it did; cannot write {job.run_dir.parent}: No space left on"
+        " device; free some space ('kdg gc' deletes what no run needs) or name another folder"
+        " with out=…, and give the same command again"
     )

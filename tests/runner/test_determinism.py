@@ -1,4 +1,6 @@
-"""The same config gives the same bits: on one core or two, alone or in a sweep, at once or resumed."""
+"""The same config gives the same bits: on one core or two, alone or in a sweep, at once or
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,21 @@ NETWORK = [
     "parent.device=cpu",
 ]
 COMMON = ["ood.n=30", "ood.radii=[1,3]", "metrics=default", "figures=none"]
-MIXED = ["dataset=table", "dataset.path=mixed.csv", "dataset.target=label", "parent.n_estimators=20"]
+MIXED = [
+    "dataset=table",
+    "dataset.path=mixed.csv",
+    "dataset.target=label",
+    "parent.n_estimators=20",
+]
 CASES = {
-    **{method: [*FOREST, f"method={method}"] for method in ("kdf", "isotonic", "sigmoid", "gated_isotonic", "gated_best", "refit")},
-    **{method: [*NETWORK, f"method={method}"] for method in ("kdn", "network_sigmoid", "network_gated_isotonic")},
+    **{
+        method: [*FOREST, f"method={method}"]
+        for method in ("kdf", "isotonic", "sigmoid", "gated_isotonic", "gated_best", "refit")
+    },
+    **{
+        method: [*NETWORK, f"method={method}"]
+        for method in ("kdn", "network_sigmoid", "network_gated_isotonic")
+    },
     "kdf on a mixed table": [*MIXED, "method=kdf"],
 }
 
@@ -43,7 +56,11 @@ def results(out: str) -> dict[str, tuple]:
     """Metrics and predictions of every run, by id."""
     records = {path: json.loads(path.read_text()) for path in Path(out).glob("*/*/*/result.json")}
     return {
-        record["run_id"]: (record["metrics"], record["learnt"], path.with_name("predictions.parquet").read_bytes())
+        record["run_id"]: (
+            record["metrics"],
+            record["learnt"],
+            path.with_name("predictions.parquet").read_bytes(),
+        )
         for path, record in records.items()
     }
 
@@ -72,7 +89,11 @@ def test_a_sweep_changes_no_bit_whoever_starts_its_jobs(case, others):
     run("-m", *CASES[case], "seed=0,1", f"hydra/launcher={others}", "out=resumed")
     alone = results("alone")
     assert len(alone) == 2
-    assert results("in_turn") == alone and results("side_by_side") == alone and results("resumed") == alone
+    assert (
+        results("in_turn") == alone
+        and results("side_by_side") == alone
+        and results("resumed") == alone
+    )
 
 
 def test_what_is_in_the_store_changes_no_bit():
@@ -84,11 +105,15 @@ def test_what_is_in_the_store_changes_no_bit():
 
 
 def test_blas_has_one_thread_in_every_stage_whatever_is_set_outside(monkeypatch):
-    """A Gamma regression of 2,000 rows and 60 features has other last bits with two threads than with one."""
+    """A Gamma regression of 2,000 rows and 60 features has other last bits with two threads than
+    with one.
+    """
     threads, fit = [], stages.fit
 
     def look(*arguments, **options):
-        threads.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        threads.extend(
+            each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"
+        )
         return fit(*arguments, **options)
 
     monkeypatch.setattr(stages, "fit", look)

@@ -1,4 +1,6 @@
-"""Sets are drawn when it is their turn and predicted together up to a bound, which changes no number."""
+"""Sets are drawn when it is their turn and predicted together up to a bound, which changes no
+number.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,17 @@ def test_numbers_do_not_depend_on_the_groups(tiny, monkeypatch):
     for bound in (module.BYTES_AT_A_TIME, 16 * 60, 1):
         monkeypatch.setattr(module, "BYTES_AT_A_TIME", bound)
         counted = Counted(parent)
-        found.append(evaluate(Model(counted), model, config.metrics, dataset=config.dataset, ood=config.ood, splits=splits, seed=0))
+        found.append(
+            evaluate(
+                Model(counted),
+                model,
+                config.metrics,
+                dataset=config.dataset,
+                ood=config.ood,
+                splits=splits,
+                seed=0,
+            )
+        )
         calls.append(counted.calls)
     assert calls == [[40 + 40_000 + 20 + 20], [40, 40_000, 40], [40, 40_000, 20, 20]]
     for other in found[1:]:
@@ -66,13 +78,20 @@ def test_what_the_parent_said_before_is_not_asked_again(tiny, monkeypatch):
 
 @pytest.mark.parametrize(
     ("sizes", "expected"),
-    [([], [[]]), ([1], [[1]]), ([3, 3, 3, 3], [[3, 3, 3], [3]]), ([11, 4, 5, 2, 30, 1], [[11], [4, 5], [2], [30], [1]])],
+    [
+        ([], [[]]),
+        ([1], [[1]]),
+        ([3, 3, 3, 3], [[3, 3, 3], [3]]),
+        ([11, 4, 5, 2, 30, 1], [[11], [4, 5], [2], [30], [1]]),
+    ],
 )
 def test_groups_are_consecutive_and_stay_under_the_bound(sizes, expected):
     """The bound is 10 bytes."""
     sets = ((np.zeros(size, dtype=np.uint8), {"on": i}) for i, size in enumerate(sizes))
     groups = [group for group in module._groups(sets, 10) if group]
-    assert [[len(X) for X, _ in group] for group in groups] == [group for group in expected if group]
+    assert [[len(X) for X, _ in group] for group in groups] == [
+        group for group in expected if group
+    ]
     assert [known["on"] for group in groups for _, known in group] == list(range(len(sizes)))
 
 
@@ -94,12 +113,38 @@ def test_few_sets_are_alive_at_once(tiny, monkeypatch):
     monkeypatch.setattr(module, "ood_sets", sets)
     monkeypatch.setattr(module, "BYTES_AT_A_TIME", 16 * 20)
     both = Model(Even()), Model(Even(), {"calibrator": Even()})
-    done = evaluate(*both, {"ood": {"mmc": {}}}, dataset=compose(TINY).dataset, ood=None, splits=splits, seed=0)  # type: ignore[arg-type]
+    done = evaluate(
+        *both, {"ood": {"mmc": {}}}, dataset=compose(TINY).dataset, ood=None, splits=splits, seed=0
+    )  # type: ignore[arg-type]
     predict = ["predict 20"] * 2
-    assert log == ["draw 0", *["predict 40"] * 2, "draw 1", "draw 2", *predict, "draw 3", "draw 4", *predict, *["predict 10"] * 2]
-    assert [entry.get("in_distribution") for entry in done.metrics[::2]] == [None, None, True, None, None]
+    assert log == [
+        "draw 0",
+        *["predict 40"] * 2,
+        "draw 1",
+        "draw 2",
+        *predict,
+        "draw 3",
+        "draw 4",
+        *predict,
+        *["predict 10"] * 2,
+    ]
+    assert [entry.get("in_distribution") for entry in done.metrics[::2]] == [
+        None,
+        None,
+        True,
+        None,
+        None,
+    ]
 
 
 def test_a_set_with_more_parameters_or_none_is_not_in_distribution():
-    for params, expected in (({"axis": 10.0}, True), ({"axis": 9.0}, False), ({"axis": 10.0, "low": 1.0}, False), ({}, False)):
-        assert Predictions("ood", 1, {}, {}, "set", params, id_values=(10.0,)).in_distribution is expected
+    for params, expected in (
+        ({"axis": 10.0}, True),
+        ({"axis": 9.0}, False),
+        ({"axis": 10.0, "low": 1.0}, False),
+        ({}, False),
+    ):
+        assert (
+            Predictions("ood", 1, {}, {}, "set", params, id_values=(10.0,)).in_distribution
+            is expected
+        )

@@ -17,12 +17,11 @@ from .conftest import wait_until
 
 ROOT = Path(__file__).parents[2]
 CHILD = (
-    "import sys, time; from pathlib import Path; from kdgraph.runner.claim import claim, give_back_all\n"
-    "from kdgraph.runner.processes import exit_with\n"
-    "import json; owner = json.loads(sys.argv[1])\n"
-    "exit_with(owner, give_back_all); exit_with(owner, give_back_all)\n"
-    "with claim(Path(sys.argv[2]), print):\n"
-    "    print('held', flush=True); time.sleep(100)"
+    "import sys, time; from pathlib import Path; from kdgraph.runner.claim import claim,"
+    " give_back_all\nfrom kdgraph.runner.processes import exit_with\nimport json; owner ="
+    " json.loads(sys.argv[1])\nexit_with(owner, give_back_all); exit_with(owner,"
+    " give_back_all)\nwith claim(Path(sys.argv[2]), print):\n    print('held', flush=True);"
+    " time.sleep(100)"
 )
 PARENT = (
     "import json, subprocess, sys; from kdgraph.runner.processes import this_process\n"
@@ -50,15 +49,25 @@ def test_this_process_lives_and_one_that_waits_to_be_reaped_does_not():
     assert not lives({**this_process(), "start": "1"})
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         if sys.platform == "linux":
-            wait_until(lambda: Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+            wait_until(
+                lambda: (
+                    Path(f"/proc/{ended.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+                )
+            )
             assert not lives({**this_process(), "pid": ended.pid, "start": None})
     assert not lives({**this_process(), "pid": ended.pid})
 
 
 def test_a_process_of_another_user_lives(as_user):
-    code = "import json, sys; from kdgraph.runner.processes import lives; print(lives(json.loads(sys.argv[1])))"
+    code = (
+        "import json, sys; from kdgraph.runner.processes import lives;"
+        " print(lives(json.loads(sys.argv[1])))"
+    )
     command = [*as_user(2001), sys.executable, "-c", code, json.dumps(this_process())]
-    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "True\n"
+    assert (
+        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        == "True\n"
+    )
 
 
 def command_line(body: str, **more: object) -> subprocess.Popen[str]:
@@ -70,7 +79,14 @@ def command_line(body: str, **more: object) -> subprocess.Popen[str]:
         "    print('there', flush=True); time.sleep(60)\n"
         "cli._verb = verb; sys.exit(cli.main([]))"
     )
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)  # type: ignore[call-overload]
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
@@ -92,20 +108,27 @@ def test_a_signal_ends_the_command_in_one_line(signum, code, line):
 def test_an_interruption_in_a_destructor_is_not_lost():
     """Python prints what a destructor raises, and goes on."""
     body = "exec('class Lost:\\n def __del__(self): raise KeyboardInterrupt'); locals()['Lost']()"
-    with command_line(f"signal.signal(signal.SIGINT, signal.default_int_handler); {body}") as process:
+    with command_line(
+        f"signal.signal(signal.SIGINT, signal.default_int_handler); {body}"
+    ) as process:
         assert process.communicate(timeout=60)[1] == "kdg: interrupted; finished stages are kept\n"
         assert process.returncode == 130
 
 
 def test_what_else_a_destructor_raises_is_printed_as_ever():
-    body = "exec('class Lost:\\n def __del__(self): raise ValueError(7)'); locals()['Lost'](); sys.exit(3)"
+    body = (
+        "exec('class Lost:\\n def __del__(self): raise ValueError(7)'); locals()['Lost']();"
+        " sys.exit(3)"
+    )
     with command_line(body) as process:
         assert "ValueError: 7" in process.communicate(timeout=60)[1] and process.returncode == 3
 
 
 def test_signals_belong_to_the_command_line_while_it_runs(monkeypatch):
     seen = []
-    monkeypatch.setattr(cli, "_verb", lambda arguments: seen.append([signal.getsignal(one) for one in ours]) or 0)
+    monkeypatch.setattr(
+        cli, "_verb", lambda arguments: seen.append([signal.getsignal(one) for one in ours]) or 0
+    )
     ours = (signal.SIGTERM, signal.SIGHUP)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
     try:
@@ -113,6 +136,9 @@ def test_signals_belong_to_the_command_line_while_it_runs(monkeypatch):
         hook = sys.unraisablehook
         assert cli.main([]) == 0
         assert seen == [[cli._terminate, signal.SIG_IGN]]
-        assert [signal.getsignal(one) for one in ours] == [signal.SIG_DFL, signal.SIG_IGN] and sys.unraisablehook is hook
+        assert [signal.getsignal(one) for one in ours] == [
+            signal.SIG_DFL,
+            signal.SIG_IGN,
+        ] and sys.unraisablehook is hook
     finally:
         signal.signal(signal.SIGHUP, before)

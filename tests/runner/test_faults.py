@@ -1,4 +1,6 @@
-"""A disk that is full, a folder that is closed, bytes that change, processes that meet: one line, and nothing that was done is lost."""
+"""A disk that is full, a folder that is closed, bytes that change, processes that meet: one line,
+and nothing that was done is lost.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Disk:
     def __init__(self, monkeypatch, room: int, number: int = errno.ENOSPC) -> None:
         self.room, self.number = room, number
         self.written: list[Path] = []
-        monkeypatch.setattr(files.Path, "write_bytes", lambda path, content: self._write(path, content))
+        monkeypatch.setattr(
+            files.Path, "write_bytes", lambda path, content: self._write(path, content)
+        )
 
     def _write(self, path: Path, content: bytes) -> int:
         if len(self.written) >= self.room:
@@ -50,7 +54,10 @@ class Disk:
 
 def metrics_and_predictions() -> tuple:
     (path,) = Path("outputs").glob("*/*/*/result.json")
-    return json.loads(path.read_text())["metrics"], path.with_name("predictions.parquet").read_bytes()
+    return (
+        json.loads(path.read_text())["metrics"],
+        path.with_name("predictions.parquet").read_bytes(),
+    )
 
 
 def test_a_full_disk_at_any_file_is_one_line_and_loses_nothing(monkeypatch, capsys):
@@ -63,11 +70,20 @@ def test_a_full_disk_at_any_file_is_one_line_and_loses_nothing(monkeypatch, caps
         if code == 0:
             break
         assert code == 1 and err.count("\n") == 1
-        assert err.startswith("kdg: cannot write outputs/") and "No space left on device; free some space ('kdg gc'" in err
-        assert not list(Path("outputs").rglob("result.json")) and not list(Path("outputs").rglob("*.tmp"))
-        assert not list(Path("outputs").rglob("running.json")) and not list(Path("outputs").rglob("*.claim"))
+        assert (
+            err.startswith("kdg: cannot write outputs/")
+            and "No space left on device; free some space ('kdg gc'" in err
+        )
+        assert not list(Path("outputs").rglob("result.json")) and not list(
+            Path("outputs").rglob("*.tmp")
+        )
+        assert not list(Path("outputs").rglob("running.json")) and not list(
+            Path("outputs").rglob("*.claim")
+        )
         room += 1
-    assert room >= 3 and disk.written  # with room for what was left: entries that were written before have stayed
+    assert (
+        room >= 3 and disk.written
+    )  # with room for what was left: entries that were written before have stayed
     disturbed = metrics_and_predictions()
     assert main([*RUN, "force=true"]) == 0
     assert metrics_and_predictions() == disturbed
@@ -77,7 +93,11 @@ def test_a_closed_folder_is_one_line(monkeypatch, capsys):
     Disk(monkeypatch, 0, errno.EROFS)
     assert main(RUN) == 1
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and "Read-only file system; change the rights of the folder, or name another one with out=…" in err
+    assert (
+        err.count("\n") == 1
+        and "Read-only file system; change the rights of the folder, or name another one with out=…"
+        in err
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
@@ -91,7 +111,9 @@ def test_writing_is_all_or_nothing(monkeypatch, folder):
     path = folder / "a" / "file"
     write_atomically(path, b"before")
     Disk(monkeypatch, 0)
-    with pytest.raises(CannotWrite, match=r"^cannot write .*/a/file: No space left on device; free some space"):
+    with pytest.raises(
+        CannotWrite, match=r"^cannot write .*/a/file: No space left on device; free some space"
+    ):
         write_atomically(path, b"after")
     assert path.read_bytes() == b"before" and list(path.parent.iterdir()) == [path]
 
@@ -127,8 +149,18 @@ def test_processes_at_once_do_each_stage_once():
     calibrators = ["isotonic"] * 2 + ["none"]
 
     def call(calibrator: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "kdgraph", "run", "--json", *TINY, f"calibrator={calibrator}"]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        command = [
+            sys.executable,
+            "-m",
+            "kdgraph",
+            "run",
+            "--json",
+            *TINY,
+            f"calibrator={calibrator}",
+        ]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
         return done.returncode, done.stdout if done.returncode == 0 else done.stderr
 
     with ThreadPoolExecutor(3) as pool:
@@ -137,5 +169,7 @@ def test_processes_at_once_do_each_stage_once():
     records = [json.loads(out) for _, out in ended]
     assert all(record == records[0] for record in records[:2])
     assert len({record["run_id"] for record in records}) == 2
-    assert sum("fit" not in record["from_store"] for record in records[1:]) == 1  # one of the two runs has fitted the parent
+    assert (
+        sum("fit" not in record["from_store"] for record in records[1:]) == 1
+    )  # one of the two runs has fitted the parent
     assert len(list(Path("outputs/.store/fit").glob("*"))) == 1

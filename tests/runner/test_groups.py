@@ -1,4 +1,6 @@
-"""Groups of a data set through a whole run: group metrics and what is fitted by group get them; rows out of distribution have none."""
+"""Groups of a data set through a whole run: group metrics and what is fitted by group get them;
+rows out of distribution have none.
+"""
 
 from __future__ import annotations
 
@@ -22,48 +24,94 @@ def made(tmp_path, monkeypatch):
     """A table whose rows belong to one of three, of whom one is hard to predict."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    who, size, age = rng.choice(["Ada", "Bob", "Cyd"], size=300, p=[0.5, 0.4, 0.1]), rng.normal(size=300), rng.normal(size=300)
+    who, size, age = (
+        rng.choice(["Ada", "Bob", "Cyd"], size=300, p=[0.5, 0.4, 0.1]),
+        rng.normal(size=300),
+        rng.normal(size=300),
+    )
     label = size + np.where(who == "Ada", 3.0, 0.3) * rng.normal(size=300) > 0
-    pd.DataFrame({"size": size, "age": age, "who": who, "label": np.where(label, "yes", "no")}).to_csv("my.csv", index=False)
-    common = ["dataset=table", "dataset.path=my.csv", "dataset.target=label", "dataset.group=who", "parent=random_forest",
-              "parent.n_estimators=10", "figures=none", "n_jobs=1", f"out={tmp_path}"]  # fmt: skip
+    pd.DataFrame(
+        {"size": size, "age": age, "who": who, "label": np.where(label, "yes", "no")}
+    ).to_csv("my.csv", index=False)
+    common = [
+        "dataset=table",
+        "dataset.path=my.csv",
+        "dataset.target=label",
+        "dataset.group=who",
+        "parent=random_forest",
+        "parent.n_estimators=10",
+        "figures=none",
+        "n_jobs=1",
+        f"out={tmp_path}",
+    ]
     return lambda *overrides: compose([*common, *overrides])
 
 
 def remade(config):
     splits = split(config.dataset, config.seed)
-    parent = fit(config.parent, splits.train, preprocess=config.preprocess, seed=config.seed, n_jobs=1)
-    return splits, calibrate({"calibrator": config.calibrator}, parent, splits, seed=config.seed, n_jobs=1)
+    parent = fit(
+        config.parent, splits.train, preprocess=config.preprocess, seed=config.seed, n_jobs=1
+    )
+    return splits, calibrate(
+        {"calibrator": config.calibrator}, parent, splits, seed=config.seed, n_jobs=1
+    )
 
 
 def test_metrics_of_groups_and_a_calibrator_by_group_know_them(made):
-    config = made("method=group_histogram", "calibrator.bins=5", "ood=none", "metrics=groups", "parent.n_estimators=10")
+    config = made(
+        "method=group_histogram",
+        "calibrator.bins=5",
+        "ood=none",
+        "metrics=groups",
+        "parent.n_estimators=10",
+    )
     record = run(config)
     splits, model = remade(config)
     assert splits.test.group_names == ("Ada", "Bob", "Cyd")
     test, part = splits.test, model.after["calibrator"]
     assert isinstance(part, LocalRecalibration) and part.groups_.tolist() == [0, 1, 2]
-    top = TopLabel(model.parent.predict_proba(test.X).argmax(axis=1), part.predict_confidence(test.X, test.groups), 2)
-    found = {(one["metric"], one["of"]): one["value"] for one in record["metrics"] if one["on"] == "test"}
+    top = TopLabel(
+        model.parent.predict_proba(test.X).argmax(axis=1),
+        part.predict_confidence(test.X, test.groups),
+        2,
+    )
+    found = {
+        (one["metric"], one["of"]): one["value"] for one in record["metrics"] if one["on"] == "test"
+    }
     options = dict(config.measures["test"]["group_mce"])
     known = Groups(test.groups, test.group_names)
-    assert found["group_mce", "calibrated"] == pytest.approx(METRICS["group_mce"](test.y, top, known, **options), abs=1e-12)
-    of_parent = METRICS["group_mce"](test.y, TopLabel.of(model.parent.predict_proba(test.X)), known, **options)
-    assert found["group_mce", "parent"] == pytest.approx(of_parent, abs=1e-12) and of_parent != found["group_mce", "calibrated"]
+    assert found["group_mce", "calibrated"] == pytest.approx(
+        METRICS["group_mce"](test.y, top, known, **options), abs=1e-12
+    )
+    of_parent = METRICS["group_mce"](
+        test.y, TopLabel.of(model.parent.predict_proba(test.X)), known, **options
+    )
+    assert (
+        found["group_mce", "parent"] == pytest.approx(of_parent, abs=1e-12)
+        and of_parent != found["group_mce", "calibrated"]
+    )
     assert record["learnt"]["calibrator"]["bins"] == 5
     frame = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
-    np.testing.assert_allclose(frame.calibrated_confidence, top.confidence[np.argsort(test.source_rows)], atol=1e-12)
+    np.testing.assert_allclose(
+        frame.calibrated_confidence, top.confidence[np.argsort(test.source_rows)], atol=1e-12
+    )
 
 
 def test_each_group_has_its_own_temperature(made):
-    record = run(made("method=group_temperature", "ood=none", "metrics=groups", "parent.n_estimators=10"))
+    record = run(
+        made("method=group_temperature", "ood=none", "metrics=groups", "parent.n_estimators=10")
+    )
     assert record["learnt"]["calibrator"] == {"groups": 3, "without": {}}
 
 
 @pytest.mark.parametrize("name", ["group_histogram", "group_temperature"])
 def test_rows_out_of_distribution_belong_to_nobody(name, made, monkeypatch):
     asked = []
-    kind, method = (LocalRecalibration, "predict_confidence") if name == "group_histogram" else (GroupWise, "predict_proba")
+    kind, method = (
+        (LocalRecalibration, "predict_confidence")
+        if name == "group_histogram"
+        else (GroupWise, "predict_proba")
+    )
     real = getattr(kind, method)
 
     def noted(self, X, groups=None):
@@ -71,7 +119,14 @@ def test_rows_out_of_distribution_belong_to_nobody(name, made, monkeypatch):
         return real(self, X, groups)
 
     monkeypatch.setattr(kind, method, noted)
-    config = made(f"method={name}", "parent.n_estimators=10", "ood=sphere", "ood.n=20", "ood.radii=[2]", "metrics=default")
+    config = made(
+        f"method={name}",
+        "parent.n_estimators=10",
+        "ood=sphere",
+        "ood.n=20",
+        "ood.radii=[2]",
+        "metrics=default",
+    )
     run(config)
     splits = split(config.dataset, config.seed)
     expected = np.concatenate([splits.test.groups, np.full(20, -1)])
@@ -83,30 +138,61 @@ def test_rows_out_of_distribution_belong_to_nobody(name, made, monkeypatch):
 
 def test_without_groups_what_needs_them_says_so(made):
     with pytest.raises((DataError, ValueError), match="groups") as caught:
-        run(made("method=group_histogram", "dataset.group=null", "dataset.drop=[who]", "ood=none", "metrics=top_label"))
+        run(
+            made(
+                "method=group_histogram",
+                "dataset.group=null",
+                "dataset.drop=[who]",
+                "ood=none",
+                "metrics=top_label",
+            )
+        )
     assert "\n" not in str(caught.value)
 
 
 def test_group_histogram_is_a_histogram_for_each_group(made):
-    config = made("method=group_histogram", "calibrator.bins=5", "parent.n_estimators=10", "ood=none", "metrics=top_label")
+    config = made(
+        "method=group_histogram",
+        "calibrator.bins=5",
+        "parent.n_estimators=10",
+        "ood=none",
+        "metrics=top_label",
+    )
     splits, model = remade(config)
     part, rows = model.after["calibrator"], splits.calibration
     said = part.predict_confidence(splits.test.X, splits.test.groups)
     for g in range(3):
         alone = HistogramBinning(part.estimator, by_class=False, bins=5)
         mine, of_test = rows.groups == g, splits.test.groups == g
-        alone.fit(splits.train.X, splits.train.y, X_calibration=rows.X[mine], y_calibration=rows.y[mine])
-        taken = alone._rows_at(alone.curves_[0], part.estimator.predict_proba(splits.test.X[of_test]).max(axis=1)) > 0
-        np.testing.assert_allclose(said[of_test][taken], alone.predict_confidence(splits.test.X[of_test])[taken], atol=1e-15)
+        alone.fit(
+            splits.train.X, splits.train.y, X_calibration=rows.X[mine], y_calibration=rows.y[mine]
+        )
+        taken = (
+            alone._rows_at(
+                alone.curves_[0], part.estimator.predict_proba(splits.test.X[of_test]).max(axis=1)
+            )
+            > 0
+        )
+        np.testing.assert_allclose(
+            said[of_test][taken],
+            alone.predict_confidence(splits.test.X[of_test])[taken],
+            atol=1e-15,
+        )
 
 
 def test_nothing_is_fitted_by_groups_that_are_the_target(made):
     overrides = ["dataset.group=label", "dataset.drop=[who]", "ood=none", "parent.n_estimators=2"]
     told = (
-        "the groups of my are its target, and LocalRecalibration would be told the label of each test row; "
-        "name another column for dataset.group, or choose a method that treats no group apart"
+        "the groups of my are its target, and LocalRecalibration would be told the label of each"
+        " test row; name another column for dataset.group, or choose a method that treats no group"
+        " apart"
     )
     with pytest.raises(DataError) as caught:
         run(made("method=group_histogram", *overrides, "metrics=top_label"))
     assert str(caught.value) == told
-    assert run(made("method=histogram", *overrides, "metrics=groups"))["dataset"]["source"]["target_and_group"] == "label"
+    assert (
+        run(made("method=histogram", *overrides, "metrics=groups"))["dataset"]["source"][
+            "target_and_group"
+        ]
+        == "label"
+    )

@@ -1,4 +1,6 @@
-"""A run on images, with a parent given as a user gives his own: shapes, shifts, pictures and the record."""
+"""A run on images, with a parent given as a user gives his own: shapes, shifts, pictures and the
+record.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,13 @@ class FlatForest(RandomForestClassifier):
         tags.input_tags.three_d_array = True
         return tags
 """
-SMALL = ["dataset.size=60", "dataset.channels=1", "dataset.n_train=40", "dataset.n_calibration=12", "dataset.n_test=10"]
+SMALL = [
+    "dataset.size=60",
+    "dataset.channels=1",
+    "dataset.n_train=40",
+    "dataset.n_calibration=12",
+    "dataset.n_test=10",
+]
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +51,28 @@ def composed(tmp_path_factory):
     (folder / "flat_forest.py").write_text(PARENT)
     (folder / "conf" / "parent").mkdir(parents=True)
     (folder / "conf" / "parent" / "flat.yaml").write_text(
-        "# Forest on pixels\ndefaults: [random_forest, _self_]\nname: flat\n_target_: flat_forest.FlatForest\nn_estimators: 5\n"
+        "# Forest on pixels\ndefaults: [random_forest, _self_]\nname: flat\n_target_:"
+        " flat_forest.FlatForest\nn_estimators: 5\n"
     )
     sys.path.insert(0, str(folder))
-    arguments = ["dataset=shapes", "method=isotonic", "parent=flat", *SMALL, "n_jobs=1", "figures.formats=[png]", f"out={folder / 'out'}"]
+    arguments = [
+        "dataset=shapes",
+        "method=isotonic",
+        "parent=flat",
+        *SMALL,
+        "n_jobs=1",
+        "figures.formats=[png]",
+        f"out={folder / 'out'}",
+    ]
     yield lambda *more: compose([*arguments, *more], config_dir=folder / "conf")
     sys.path.remove(str(folder))
 
 
 @pytest.fixture(scope="module")
 def shifted(composed):
-    config = composed("ood.n=4", "ood.intensities=[0,127,255]", "ood.epsilons=[0,0.5,1]", "ood.axes=[0.01,10,25]")
+    config = composed(
+        "ood.n=4", "ood.intensities=[0,127,255]", "ood.epsilons=[0,0.5,1]", "ood.axes=[0.01,10,25]"
+    )
     return config, run(config)
 
 
@@ -67,17 +86,29 @@ def test_the_record_says_what_a_row_is(shifted):
 
 def test_the_shifts_are_measured_and_marked_where_they_meet_the_data(shifted):
     config, record = shifted
-    found = [m for m in record["metrics"] if m["metric"] == "mmc" and m["of"] == "parent" and m["on"] == "ood"]
+    found = [
+        m
+        for m in record["metrics"]
+        if m["metric"] == "mmc" and m["of"] == "parent" and m["on"] == "ood"
+    ]
     assert [(m["ood"], m["params"]) for m in found[::4]] == [
         ("intensity", {"intensity": 0.0}),
         ("blend", {"epsilon": 0.5}),
         ("ellipse", {"axis": 25.0}),
     ]
     assert [m["params"] for m in found if m.get("in_distribution")] == [
-        {"intensity": 127.0}, {"epsilon": 0.0}, {"epsilon": 1.0}, {"axis": 10.0}
-    ]  # fmt: skip
+        {"intensity": 127.0},
+        {"epsilon": 0.0},
+        {"epsilon": 1.0},
+        {"axis": 10.0},
+    ]
     frame = pd.read_parquet(config.run_dir / "predictions.parquet")
-    assert frame.groupby("set").size().to_dict() == {"blend": 12, "ellipse": 12, "intensity": 12, "test": 10}
+    assert frame.groupby("set").size().to_dict() == {
+        "blend": 12,
+        "ellipse": 12,
+        "intensity": 12,
+        "test": 10,
+    }
     assert set(frame.loc[frame["set"] == "test", "y"]) == {"circle", "rectangle"}
     assert frame[["parent_circle", "calibrated_rectangle"]].notna().all(axis=None)
 
@@ -86,8 +117,12 @@ def test_the_figures_are_those_that_images_allow(shifted):
     config, record = shifted
     names = ["reliability_diagram", "confidence_against_shift", "ood_scores", "example_images"]
     assert record["files"]["figures"] == [f"figures/{name}.png" for name in names]
-    height, width, _ = matplotlib.image.imread(config.run_dir / "figures" / "example_images.png").shape
-    assert width == pytest.approx(5 * 250, rel=0.1) and height > 250  # circle, rectangle and one of each shift, at 200 dots an inch
+    height, width, _ = matplotlib.image.imread(
+        config.run_dir / "figures" / "example_images.png"
+    ).shape
+    assert (
+        width == pytest.approx(5 * 250, rel=0.1) and height > 250
+    )  # circle, rectangle and one of each shift, at 200 dots an inch
 
 
 def test_the_table_tells_the_sets_apart_and_marks_none_in_distribution(shifted):
@@ -95,7 +130,13 @@ def test_the_table_tells_the_sets_apart_and_marks_none_in_distribution(shifted):
     table = run_table(record, "x").splitlines()
     start = next(i for i, line in enumerate(table) if "out of distribution" in line)
     lines = [line.split("  ")[1] for line in table[start + 1 : -1]]
-    assert lines == ["intensity 0", "intensity 255", "blend", "ellipse, axis 0.01", "ellipse, axis 25"]
+    assert lines == [
+        "intensity 0",
+        "intensity 255",
+        "blend",
+        "ellipse, axis 0.01",
+        "ellipse, axis 25",
+    ]
 
 
 def test_spheres_around_images(composed):
@@ -107,14 +148,27 @@ def test_spheres_around_images(composed):
 
 
 def test_images_are_not_scaled(composed):
-    with pytest.raises(ParameterError, match=r"^scale must be none for images, which are in .*, got 'max_norm'; it is for vectors$"):
+    with pytest.raises(
+        ParameterError,
+        match=(
+            r"^scale must be none for images, which are in .*, got 'max_norm'; it is for vectors$"
+        ),
+    ):
         run(composed("dataset.scale=max_norm"))
 
 
 def test_words_on_figures():
     found = Predictions("ood", 0, {}, {}, "ellipse", {"axis": 30.0}, id_values=(10.0,))
-    assert (axis_label(found), title_of(found), distance_from_training(found)) == ("axis of the ellipse", "ellipse\naxis 30", 20)
+    assert (axis_label(found), title_of(found), distance_from_training(found)) == (
+        "axis of the ellipse",
+        "ellipse\naxis 30",
+        20,
+    )
     found = Predictions("ood", 0, {}, {}, "intensity", {"intensity": 16.0})
-    assert (axis_label(found), title_of(found), distance_from_training(found)) == ("intensity", "intensity\n16", 16)
+    assert (axis_label(found), title_of(found), distance_from_training(found)) == (
+        "intensity",
+        "intensity\n16",
+        16,
+    )
     found = Predictions("ood", 0, {}, {}, "box", {"low": -2.0, "high": 2.0})
     assert (title_of(found), distance_from_training(found)) == ("box\nlow -2, high 2", 0)

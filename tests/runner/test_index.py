@@ -1,4 +1,6 @@
-"""What is done is known without composing it, and only as long as everything that it was composed from is as it was."""
+"""What is done is known without composing it, and only as long as everything that it was composed
+from is as it was.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,20 @@ from kdgraph.composer import Composer
 from kdgraph.config import plan
 from kdgraph.runner.index import KEPT, Index
 
-TINY = ["parent.n_estimators=5", "ood=none", "metrics=default", "figures=none", "hydra/launcher=basic"]
-TABLE = [*TINY, "dataset=table", "dataset.path=my.csv", "dataset.target=label", "calibrator=none,isotonic"]
+TINY = [
+    "parent.n_estimators=5",
+    "ood=none",
+    "metrics=default",
+    "figures=none",
+    "hydra/launcher=basic",
+]
+TABLE = [
+    *TINY,
+    "dataset=table",
+    "dataset.path=my.csv",
+    "dataset.target=label",
+    "calibrator=none,isotonic",
+]
 
 
 @pytest.fixture
@@ -39,7 +53,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def write_table(width: int) -> None:
-    rows = [f"{i % 7},{(i * 37) % 101 / 10 * width},{'yes' if i % 7 > 3 else 'no'}" for i in range(120)]
+    rows = [
+        f"{i % 7},{(i * 37) % 101 / 10 * width},{'yes' if i % 7 > 3 else 'no'}" for i in range(120)
+    ]
     Path("my.csv").write_text("\n".join(["size,width,label", *rows]) + "\n")
 
 
@@ -57,7 +73,9 @@ def test_what_is_done_is_not_composed_again(composed, capsys):
     assert len(composed) == 2
     sweep("dataset=wine", "seed=0,1", *TINY, "n_jobs=1")
     assert len(composed) == 2
-    assert capsys.readouterr().out == first.replace("2 runs in outputs", "2 runs in outputs, 2 of them done before")
+    assert capsys.readouterr().out == first.replace(
+        "2 runs in outputs", "2 runs in outputs, 2 of them done before"
+    )
     sweep("dataset=wine", "seed=0,1,2", *TINY)
     assert len(composed) == 3 and n_done() == 3
     sweep("dataset=wine", "seed=0,1", *TINY, "force=true")

@@ -28,9 +28,14 @@ def test_a_run_keeps_links_to_the_stores_files(tmp_path):
     record = run(config)
     assert record["files"]["model"] == FILES
     for stage, name in (("fit", "parent"), ("calibrate", "calibrated")):
-        entry, kept = tmp_path / ".store" / record["store"][stage], config.run_dir / "model" / f"{name}.kdg"
+        entry, kept = (
+            tmp_path / ".store" / record["store"][stage],
+            config.run_dir / "model" / f"{name}.kdg",
+        )
         assert entry.samefile(kept)
-    assert not list(config.run_dir.rglob(".*.tmp")) and not (config.run_dir / "stages.json").exists()
+    assert (
+        not list(config.run_dir.rglob(".*.tmp")) and not (config.run_dir / "stages.json").exists()
+    )
 
 
 @pytest.mark.parametrize("calibrator", ["kdf", "isotonic"])
@@ -45,7 +50,9 @@ def test_a_run_that_was_moved_away_from_its_store_predicts_the_same(tmp_path, ca
 
 
 def test_two_methods_share_the_parents_file(tmp_path):
-    configs = [compose([*TINY, f"calibrator={name}", f"out={tmp_path}"]) for name in ("none", "isotonic")]
+    configs = [
+        compose([*TINY, f"calibrator={name}", f"out={tmp_path}"]) for name in ("none", "isotonic")
+    ]
     for config in configs:
         run(config)
     first, second = (config.run_dir / "model" / "parent.kdg" for config in configs)
@@ -59,7 +66,10 @@ def test_where_there_are_no_links_files_are_copied(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     config = compose([*TINY, f"out={tmp_path}"])
     record = run(config)
-    entry, kept = tmp_path / ".store" / record["store"]["fit"], config.run_dir / "model" / "parent.kdg"
+    entry, kept = (
+        tmp_path / ".store" / record["store"]["fit"],
+        config.run_dir / "model" / "parent.kdg",
+    )
     assert not entry.samefile(kept) and entry.read_bytes() == kept.read_bytes()
 
 
@@ -67,7 +77,9 @@ def test_an_entry_that_was_deleted_meanwhile_is_written_again(tmp_path):
     store = Store(tmp_path / "store", Watch())
     parent = np.arange(3.0)
     fitted = store.get_or_make("fit", "a" * 64, lambda: parent)
-    calibrated = store.get_or_make("calibrate", "b" * 64, lambda: {"parent": parent, "own": 1}, shared={"parent": parent})
+    calibrated = store.get_or_make(
+        "calibrate", "b" * 64, lambda: {"parent": parent, "own": 1}, shared={"parent": parent}
+    )
     assert fitted.entry is not None and calibrated.entry is not None
     fitted.entry.unlink()
     calibrated.entry.unlink()
@@ -102,9 +114,14 @@ def own_parents(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "conf" / "parent").mkdir(parents=True)
     for name in ("WithCallback", "Plain"):
-        text = f"# Own\ndefaults: [random_forest, _self_]\nname: {name}\n_target_: own_parents.{name}\n"
+        text = (
+            f"# Own\ndefaults: [random_forest, _self_]\nname: {name}\n_target_:"
+            f" own_parents.{name}\n"
+        )
         (tmp_path / "conf" / "parent" / f"{name}.yaml").write_text(text)
-    return lambda name: compose([*TINY, f"parent={name}", f"out={tmp_path / 'outputs'}"], tmp_path / "conf")
+    return lambda name: compose(
+        [*TINY, f"parent={name}", f"out={tmp_path / 'outputs'}"], tmp_path / "conf"
+    )
 
 
 class Notes(Watch):
@@ -119,7 +136,10 @@ def test_a_parent_that_cannot_be_saved_runs_all_the_same(own_parents):
     config, notes = own_parents("WithCallback"), Notes()
     record = run(config, notes)
     (line,) = notes.lines
-    assert line.startswith("what fit made cannot be saved, so it is made again next time and no model of the run is kept: ")
+    assert line.startswith(
+        "what fit made cannot be saved, so it is made again next time and no model of the run is"
+        " kept: "
+    )
     assert record["files"]["model"] == [] and not (config.run_dir / "model").exists()
     (config.run_dir / "result.json").unlink()
     again = run(config, Notes())
@@ -130,18 +150,29 @@ def test_a_parent_that_the_config_names_is_stored_and_found(own_parents):
     config, notes = own_parents("Plain"), Notes()
     run(config, notes)
     (config.run_dir / "result.json").unlink()
-    assert run(config, notes)["from_store"] == ["fit", "calibrate", "evaluate"] and notes.lines == []
+    assert (
+        run(config, notes)["from_store"] == ["fit", "calibrate", "evaluate"] and notes.lines == []
+    )
 
 
 def test_the_packages_that_a_config_names():
     forest = {"_target_": "sklearn.ensemble.RandomForestClassifier"}
     assert trusted_packages({"parent": forest, "gate": {"_target_": None}}) == []
-    assert trusted_packages({"parent": {"_target_": "mine.deep.Thing"}, "calibrator": {"candidates": {"a": {"_target_": "yours.It"}}}}) == [
+    assert trusted_packages(
+        {
+            "parent": {"_target_": "mine.deep.Thing"},
+            "calibrator": {"candidates": {"a": {"_target_": "yours.It"}}},
+        }
+    ) == [
         "mine",
         "yours",
     ]
     encoder = {"_target_": "kdgraph.parents.networks.EncoderNetwork"}
-    for model, package in (("resnet20", []), ("timm.models:make", ["timm"]), ("torchvision.models.resnet18", ["torchvision"])):
+    for model, package in (
+        ("resnet20", []),
+        ("timm.models:make", ["timm"]),
+        ("torchvision.models.resnet18", ["torchvision"]),
+    ):
         assert trusted_packages({"parent": {**encoder, "model": model}}) == package
     for model in ("facebook/dinov2-small", "./folder/model", "bert-base"):
         assert trusted_packages({"parent": {**encoder, "model": model}}) == ["transformers"]

@@ -1,4 +1,6 @@
-"""What its paper chooses by rows out of distribution is chosen by those of the run, where protocol=paper says so, and nowhere else."""
+"""What its paper chooses by rows out of distribution is chosen by those of the run, where
+protocol=paper says so, and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,12 @@ def test_it_is_fitted_with_the_sets_of_the_run(method):
     again = type(part)(**part.get_params(deep=False))
     rows = splits.learning.X, splits.learning.y
     with pytest.warns(UserWarning, match="rows out of distribution chose"):
-        again.fit(*rows, X_calibration=splits.calibration.X, y_calibration=splits.calibration.y, X_ood=drawn.X)
+        again.fit(
+            *rows,
+            X_calibration=splits.calibration.X,
+            y_calibration=splits.calibration.y,
+            X_ood=drawn.X,
+        )
     assert again.describe() == part.describe() != other.describe()
     if method == "odin_calibrated":
         assert part.temperature_ in TEMPERATURES and other.temperature_ not in TEMPERATURES
@@ -63,7 +70,9 @@ def test_it_is_fitted_with_the_sets_of_the_run(method):
 def test_other_rows_out_of_distribution_are_another_fit_only_where_they_choose(method):
     _, splits = parent()
     keys = {
-        (protocol, ood): stage_keys(asked(method, f"ood={ood}", f"protocol={protocol}"), splits)["calibrate"]
+        (protocol, ood): stage_keys(asked(method, f"ood={ood}", f"protocol={protocol}"), splits)[
+            "calibrate"
+        ]
         for protocol in ("paper", "held_out")
         for ood in ("noise", "permuted")
     }
@@ -73,7 +82,11 @@ def test_other_rows_out_of_distribution_are_another_fit_only_where_they_choose(m
 
 def test_without_such_rows_there_is_nothing_to_choose_by():
     with pytest.raises(
-        ConfigError, match=r"^calibrator=odin is fitted with rows out of distribution under protocol=paper, and ood=none has "
+        ConfigError,
+        match=(
+            r"^calibrator=odin is fitted with rows out of distribution under protocol=paper, and"
+            r" ood=none has "
+        ),
     ):
         asked("odin_calibrated", "ood=none", "protocol=paper")
     asked("odin_calibrated", "ood=none")
@@ -84,4 +97,7 @@ def test_record_and_label_say_so(tmp_path):
     record = run(asked("odin_calibrated", "ood=noise", "protocol=paper", f"out={tmp_path}"))
     assert (record["protocol"], record["method"].rpartition("-")[2]) == ("paper", "as_in_paper")
     assert record["learnt"]["calibrator"]["temperature"] in TEMPERATURES
-    assert any("rows out of distribution chose temperature" in each["message"] for each in record["warnings"])
+    assert any(
+        "rows out of distribution chose temperature" in each["message"]
+        for each in record["warnings"]
+    )

@@ -33,8 +33,18 @@ def clinic(tmp_path, monkeypatch) -> pd.DataFrame:
 
 
 def test_predictions_of_a_run_join_to_the_users_file_by_row_and_set(clinic, tmp_path):
-    dataset = ["dataset=table", "dataset.path=clinic.csv", "dataset.target=outcome", "dataset.split_column=part"]
-    more = ["dataset.left_out=[severe]", "ood=left_out", "+metrics.calibration.error={}", f"out={tmp_path}"]
+    dataset = [
+        "dataset=table",
+        "dataset.path=clinic.csv",
+        "dataset.target=outcome",
+        "dataset.split_column=part",
+    ]
+    more = [
+        "dataset.left_out=[severe]",
+        "ood=left_out",
+        "+metrics.calibration.error={}",
+        f"out={tmp_path}",
+    ]
     config = compose([*dataset, *SMALL, *more])
     run(config)
     found = pd.read_parquet(config.run_dir / "predictions.parquet")
@@ -53,11 +63,39 @@ def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
     """The features of a joined row are those that the run predicted."""
     from kdgraph.cli import main
 
-    dataset = ["dataset=table", "dataset.path=clinic.csv", "dataset.target=outcome", "dataset.drop=[part]"]
-    config = compose([*dataset, *SMALL, "ood=sphere", "ood.n=4", "ood.radii=[3]", "dataset.n_test=70", f"out={tmp_path}"])
+    dataset = [
+        "dataset=table",
+        "dataset.path=clinic.csv",
+        "dataset.target=outcome",
+        "dataset.drop=[part]",
+    ]
+    config = compose(
+        [
+            *dataset,
+            *SMALL,
+            "ood=sphere",
+            "ood.n=4",
+            "ood.radii=[3]",
+            "dataset.n_test=70",
+            f"out={tmp_path}",
+        ]
+    )
     run(config)
     found = pd.read_parquet(config.run_dir / "predictions.parquet")
-    assert main(["predict", "--run", str(config.run_dir), "--input", "clinic.csv", "--output", "new.parquet"]) == 0
+    assert (
+        main(
+            [
+                "predict",
+                "--run",
+                str(config.run_dir),
+                "--input",
+                "clinic.csv",
+                "--output",
+                "new.parquet",
+            ]
+        )
+        == 0
+    )
     new = pd.read_parquet("new.parquet")
     assert new.row.tolist() == list(range(len(clinic)))
     test = found[found.set == "test"]
@@ -65,16 +103,24 @@ def test_the_model_predicts_the_joined_rows_as_the_run_did(clinic, tmp_path):
     again = new.iloc[test.row]
     for name in ("mild", "none", "severe"):
         # a row's prediction may depend on its companions in the last bits
-        np.testing.assert_allclose(test[f"calibrated_{name}"], again[f"probability_{name}"], rtol=1e-10)
+        np.testing.assert_allclose(
+            test[f"calibrated_{name}"], again[f"probability_{name}"], rtol=1e-10
+        )
     assert found.row[found.set == "sphere"].isna().all()
 
 
 def test_row_numbers_stay_whole_numbers_beside_rows_that_have_none():
     says = {"proba": np.full((2, 2), 0.5)}
-    test = Predictions("test", 2, says, says, y=np.array([0, 1]), source_rows=np.array([2**60 + 1, 3]))
+    test = Predictions(
+        "test", 2, says, says, y=np.array([0, 1]), source_rows=np.array([2**60 + 1, 3])
+    )
     drawn = Predictions("ood", 2, says, says, ood="noise")
     frame = frame_of([test, drawn], np.array([0, 1]))
-    assert frame.row.dtype == "Int64" and frame.row.tolist()[:2] == [3, 2**60 + 1] and frame.row.isna().tolist() == [False] * 2 + [True] * 2
+    assert (
+        frame.row.dtype == "Int64"
+        and frame.row.tolist()[:2] == [3, 2**60 + 1]
+        and frame.row.isna().tolist() == [False] * 2 + [True] * 2
+    )
 
 
 def test_a_set_out_of_distribution_is_never_called_as_the_rows_of_the_run_are():
@@ -82,7 +128,12 @@ def test_a_set_out_of_distribution_is_never_called_as_the_rows_of_the_run_are():
     says = {"proba": np.full((1, 2), 0.5)}
     sets = [Predictions("test", 1, says, says, y=np.array([0]))]
     sets += [Predictions("ood", 1, says, says, ood=name) for name in ("test", "calibration", "far")]
-    assert frame_of(sets, np.array([0, 1])).set.tolist() == ["test", "ood test", "ood calibration", "far"]
+    assert frame_of(sets, np.array([0, 1])).set.tolist() == [
+        "test",
+        "ood test",
+        "ood calibration",
+        "far",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
@@ -100,17 +151,34 @@ def test_the_model_of_a_run_on_scores_predicts_the_file_of_the_run(tmp_path, mon
     dataset = ["dataset=scores", "dataset.path=scores.csv", f"dataset.kind={kind}"]
     config = compose([*dataset, "method=temperature", "figures=none", f"out={tmp_path}"])
     run(config)
-    assert main(["predict", "--run", str(config.run_dir), "--input", "scores.csv", "--output", "new.csv"]) == 0
+    assert (
+        main(
+            [
+                "predict",
+                "--run",
+                str(config.run_dir),
+                "--input",
+                "scores.csv",
+                "--output",
+                "new.csv",
+            ]
+        )
+        == 0
+    )
     new = pd.read_csv("new.csv", dtype={"predicted": str}, keep_default_na=False)
     found = pd.read_parquet(config.run_dir / "predictions.parquet").query("set == 'test'")
     assert (names[label][found.row] == found.y).all()
     for name in names:
         # decimals are written with 15 digits or more
-        np.testing.assert_allclose(new[f"probability_{name}"][found.row], found[f"calibrated_{name}"], rtol=1e-10)
+        np.testing.assert_allclose(
+            new[f"probability_{name}"][found.row], found[f"calibrated_{name}"], rtol=1e-10
+        )
 
 
 @pytest.mark.parametrize(
-    "more", [["dataset.text=[title,body]"], ["dataset.text=title", "dataset.vectors=v.txt"]], ids=["columns", "vectors"]
+    "more",
+    [["dataset.text=[title,body]"], ["dataset.text=title", "dataset.vectors=v.txt"]],
+    ids=["columns", "vectors"],
 )
 def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monkeypatch, more):
     from kdgraph.cli import main
@@ -119,24 +187,60 @@ def test_the_model_of_a_run_on_texts_predicts_the_file_of_the_run(tmp_path, monk
     rng = np.random.default_rng(2)
     words = {"sea": ["sun", "sand", "sail"], "ice": ["snow", "cold", "white"]}
     labels = rng.choice(["sea", "ice"], 120)
-    titles = [" ".join(rng.choice([*words[label], "day"], 4)) + f" row{i}" for i, label in enumerate(labels)]
-    pd.DataFrame({"title": titles, "body": [*titles[1:], titles[0]], "label": labels}).to_csv("t.csv", index=False)
+    titles = [
+        " ".join(rng.choice([*words[label], "day"], 4)) + f" row{i}"
+        for i, label in enumerate(labels)
+    ]
+    pd.DataFrame({"title": titles, "body": [*titles[1:], titles[0]], "label": labels}).to_csv(
+        "t.csv", index=False
+    )
     everything = [*words["sea"], *words["ice"], "day", *(f"row{i}" for i in range(120))]
     with open("v.txt", "w") as file:
         file.writelines(f"{word} {' '.join(map(str, rng.normal(size=3)))}\n" for word in everything)
-    config = compose(["dataset=text", "dataset.path=t.csv", "dataset.n_features=64", *more, *SMALL, "ood=none", f"out={tmp_path}"])
+    config = compose(
+        [
+            "dataset=text",
+            "dataset.path=t.csv",
+            "dataset.n_features=64",
+            *more,
+            *SMALL,
+            "ood=none",
+            f"out={tmp_path}",
+        ]
+    )
     run(config)
-    assert main(["predict", "--run", str(config.run_dir), "--input", "t.csv", "--output", "new.parquet"]) == 0
-    new, found = pd.read_parquet("new.parquet"), pd.read_parquet(config.run_dir / "predictions.parquet")
+    assert (
+        main(
+            ["predict", "--run", str(config.run_dir), "--input", "t.csv", "--output", "new.parquet"]
+        )
+        == 0
+    )
+    new, found = (
+        pd.read_parquet("new.parquet"),
+        pd.read_parquet(config.run_dir / "predictions.parquet"),
+    )
     assert (labels[found.row] == found.y).all()
     # a row's prediction may depend on its companions in the last bits
-    np.testing.assert_allclose(new["probability_sea"][found.row], found["calibrated_sea"], rtol=1e-10)
+    np.testing.assert_allclose(
+        new["probability_sea"][found.row], found["calibrated_sea"], rtol=1e-10
+    )
 
 
 def test_a_class_named_like_a_column_has_a_column_of_its_own():
     classes = np.array(["confidence", "ood_score", "x"])
     proba = np.array([[0.5, 0.25, 0.25]])
     says = {"proba": proba, "top": TopLabel.of(proba), "ood_score": np.array([-7.0])}
-    (row,) = frame_of([Predictions("test", 1, says, says, y=np.array([2]))], classes).to_dict("records")
-    assert (row["parent_probability_confidence"], row["parent_probability_ood_score"], row["parent_x"]) == (0.5, 0.25, 0.25)
-    assert (row["parent_predicted"], row["parent_confidence"], row["parent_ood_score"], row["y"]) == ("confidence", 0.5, -7.0, "x")
+    (row,) = frame_of([Predictions("test", 1, says, says, y=np.array([2]))], classes).to_dict(
+        "records"
+    )
+    assert (
+        row["parent_probability_confidence"],
+        row["parent_probability_ood_score"],
+        row["parent_x"],
+    ) == (0.5, 0.25, 0.25)
+    assert (
+        row["parent_predicted"],
+        row["parent_confidence"],
+        row["parent_ood_score"],
+        row["y"],
+    ) == ("confidence", 0.5, -7.0, "x")

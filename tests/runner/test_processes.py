@@ -24,8 +24,12 @@ pytestmark = pytest.mark.slow
 STAGES = ("split", "fit", "calibrate", "evaluate")
 
 
-def test_a_run_killed_in_any_stage_is_not_done_and_is_completed_by_the_next_call(tmp_path, monkeypatch, capsys):
-    killed = {stage: Parts(tmp_path / stage) for stage in STAGES if (tmp_path / stage).mkdir() is None}
+def test_a_run_killed_in_any_stage_is_not_done_and_is_completed_by_the_next_call(
+    tmp_path, monkeypatch, capsys
+):
+    killed = {
+        stage: Parts(tmp_path / stage) for stage in STAGES if (tmp_path / stage).mkdir() is None
+    }
     processes = {stage: parts.start(slow=stage) for stage, parts in killed.items()}
     for stage, process in processes.items():
         wait_until(lambda stage=stage: killed[stage].visits(stage) > 0)
@@ -39,10 +43,16 @@ def test_a_run_killed_in_any_stage_is_not_done_and_is_completed_by_the_next_call
         before = {done: parts.visits(done) for done in STAGES}
         assert main(["run", "--json", *parts.arguments]) == 0
         record = json.loads(capsys.readouterr().out)
-        assert record["from_store"] == [done for done in STAGES[1:] if STAGES.index(done) < STAGES.index(stage)]
+        assert record["from_store"] == [
+            done for done in STAGES[1:] if STAGES.index(done) < STAGES.index(stage)
+        ]
         assert all(parts.visits(done) == before[done] for done in record["from_store"])
         assert len(parts.files("result.json")) == 1
-        assert not parts.files("running.json") and not parts.files("*.claim") and not parts.files(".*.tmp")
+        assert (
+            not parts.files("running.json")
+            and not parts.files("*.claim")
+            and not parts.files(".*.tmp")
+        )
 
 
 def test_two_processes_at_once_do_the_work_once(parts):
@@ -67,8 +77,16 @@ def test_an_interrupted_run_gives_its_claim_back(parts):
     wait_until(lambda: parts.visits("fit") == 1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
-    assert (process.returncode, out, err) == (130, "", "kdg: interrupted; finished stages are kept\n")
-    assert not parts.files("running.json") and not parts.files("result.json") and not parts.files("error.txt")
+    assert (process.returncode, out, err) == (
+        130,
+        "",
+        "kdg: interrupted; finished stages are kept\n",
+    )
+    assert (
+        not parts.files("running.json")
+        and not parts.files("result.json")
+        and not parts.files("error.txt")
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,25 +96,56 @@ def test_an_interrupted_run_gives_its_claim_back(parts):
         ("joblib", signal.SIGHUP, 129, "kdg: terminated by SIGHUP; finished stages are kept\n"),
         ("joblib", signal.SIGINT, 130, "kdg: interrupted; finished stages are kept\n"),
         ("joblib", signal.SIGKILL, -signal.SIGKILL, ""),
-        ("submitit_local", signal.SIGTERM, 143, "kdg: terminated by SIGTERM; finished stages are kept\n"),
+        (
+            "submitit_local",
+            signal.SIGTERM,
+            143,
+            "kdg: terminated by SIGTERM; finished stages are kept\n",
+        ),
         ("submitit_local", signal.SIGKILL, -signal.SIGKILL, ""),
     ],
 )
 def test_the_processes_of_a_sweep_end_with_it(parts, launcher, signum, code, line):
-    """They hold its stdout and stderr, which ``communicate`` reads to their end, as ``| tee`` does."""
-    more = ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else ["hydra.sweeper.max_batch_size=2"]
-    process = parts.start("-m", "calibrator=none,isotonic", "seed=3", f"hydra/launcher={launcher}", *more, slow="fit")
+    """They hold its stdout and stderr, which ``communicate`` reads to their end, as ``| tee``
+    does.
+    """
+    more = (
+        ["hydra.launcher.n_jobs=2"] if launcher == "joblib" else ["hydra.sweeper.max_batch_size=2"]
+    )
+    process = parts.start(
+        "-m", "calibrator=none,isotonic", "seed=3", f"hydra/launcher={launcher}", *more, slow="fit"
+    )
     wait_until(lambda: parts.visits("fit") == 1 and len(parts.files("running.json")) == 2)
     process.send_signal(signum)
     err = process.communicate(timeout=50)[1]  # before the fit would go on by itself
     assert process.returncode == code
-    told = [one for one in err.splitlines(keepends=True) if "resource_tracker" not in one and one.startswith("kdg: ")]
+    told = [
+        one
+        for one in err.splitlines(keepends=True)
+        if "resource_tracker" not in one and one.startswith("kdg: ")
+    ]
     assert told[0].startswith("kdg: 2 runs") and "".join(told[1:]) == line
-    assert not parts.files("running.json") and not parts.files("*.claim") and not parts.files("result.json")
+    assert (
+        not parts.files("running.json")
+        and not parts.files("*.claim")
+        and not parts.files("result.json")
+    )
 
 
 def test_a_sweep_over_calibrators_fits_the_parent_once(parts, capsys):
-    assert main(["run", "-m", *parts.arguments, "calibrator=none,isotonic,sigmoid", "seed=3", "hydra/launcher=basic"]) == 0
+    assert (
+        main(
+            [
+                "run",
+                "-m",
+                *parts.arguments,
+                "calibrator=none,isotonic,sigmoid",
+                "seed=3",
+                "hydra/launcher=basic",
+            ]
+        )
+        == 0
+    )
     assert parts.visits("fit") == 1
     assert len(parts.files("result.json")) == 3
     assert capsys.readouterr().out.endswith(f"3 runs in {parts.folder / 'outputs'}\n")
@@ -105,7 +154,10 @@ def test_a_sweep_over_calibrators_fits_the_parent_once(parts, capsys):
 def test_so_does_a_parallel_sweep(parts):
     process = parts.start("-m", "calibrator=none,isotonic", "seed=3", "hydra.launcher.n_jobs=2")
     out, err = process.communicate()
-    assert (process.returncode, err) == (0, "kdg: 2 runs, 2 at a time, one core each\n")  # that one waits for the other's fit is no news
+    assert (process.returncode, err) == (
+        0,
+        "kdg: 2 runs, 2 at a time, one core each\n",
+    )  # that one waits for the other's fit is no news
     assert parts.visits("fit") == 1 and out.endswith(f"2 runs in {parts.folder / 'outputs'}\n")
 
 
@@ -118,7 +170,8 @@ def test_methods_on_one_parent_ask_it_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(stored, "evaluate", evaluate)
     records = [
-        run(compose([*TINY, f"calibrator={name}", f"out={tmp_path / out}"])) for name, out in (("kdf", "1"), ("none", "1"), ("none", "2"))
+        run(compose([*TINY, f"calibrator={name}", f"out={tmp_path / out}"]))
+        for name, out in (("kdf", "1"), ("none", "1"), ("none", "2"))
     ]
     assert known == [False, True, False]
     assert records[1]["metrics"] == records[2]["metrics"]
@@ -194,6 +247,13 @@ def test_a_training_that_was_killed_goes_on_to_the_same_bits(tmp_path):
     run(compose(here), resumed)
     run(compose(whole), uninterrupted)
     assert uninterrupted.epochs == [1, 2, 3, 4, 5, 6, 7, 8] and resumed.epochs == [4, 5, 6, 7, 8]
-    first, second = [pd.read_parquet(*(tmp_path / name).rglob("predictions.parquet")) for name in ("killed", "whole")]
+    first, second = [
+        pd.read_parquet(*(tmp_path / name).rglob("predictions.parquet"))
+        for name in ("killed", "whole")
+    ]
     pd.testing.assert_frame_equal(first, second, check_exact=True)
-    assert not state.exists() and not leftover.exists() and not list((tmp_path / "killed").rglob("*.claim"))
+    assert (
+        not state.exists()
+        and not leftover.exists()
+        and not list((tmp_path / "killed").rglob("*.claim"))
+    )

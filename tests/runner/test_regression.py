@@ -1,4 +1,6 @@
-"""A regression from its config to its record, its figures and its predictions of new rows; and what does not go together."""
+"""A regression from its config to its record, its figures and its predictions of new rows; and what
+does not go together.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,28 @@ def done(tmp_path_factory):
 
 def test_the_data_set_chooses_what_is_for_regression(done):
     config, record = done
-    parts = [record[part] for part in ("method", "parent", "calibrator", "gate", "detector", "recalibrator")]
+    parts = [
+        record[part]
+        for part in ("method", "parent", "calibrator", "gate", "detector", "recalibrator")
+    ]
     assert parts == ["global_pit", "linear", "none", "none", "none", "global_pit"]
     assert (record["dataset"]["classes"], record["dataset"]["prior"]) == ([], None)
     assert record["warnings"] == []
     numbers = {name for name in config.metrics["test"] if not METRICS[name].is_table}
-    assert {(m["metric"], m["of"]) for m in record["metrics"]} == {(name, of) for name in numbers for of in ("parent", "calibrated")}
+    assert {(m["metric"], m["of"]) for m in record["metrics"]} == {
+        (name, of) for name in numbers for of in ("parent", "calibrated")
+    }
     assert record["learnt"]["recalibrator"]["n_pits"] == 200
-    assert sorted(record["files"]["figures"]) == ["figures/coverage_against_level.svg", "figures/pit_histogram.svg"]
+    assert sorted(record["files"]["figures"]) == [
+        "figures/coverage_against_level.svg",
+        "figures/pit_histogram.svg",
+    ]
 
 
 def test_the_numbers_are_those_of_the_stages(done):
-    """Made again without the store: the parent's coverage counted by hand from the quantiles that were written down."""
+    """Made again without the store: the parent's coverage counted by hand from the quantiles that
+    were written down.
+    """
     config, record = done
     splits = split(config.dataset, 0)
     parent = fit(config.parent, splits.train, seed=0, n_jobs=1)
@@ -53,14 +65,27 @@ def test_the_numbers_are_those_of_the_stages(done):
         assert entry["value"] == pytest.approx(((low <= frame["y"]) & (frame["y"] <= high)).mean())
         truth = 10 + 5 * splits.test.X[:, 0] ** 2
         entry = next(m for m in record["metrics"] if (m["metric"], m["of"]) == ("mse_mean", of))
-        assert entry["value"] == pytest.approx(np.mean((frame[f"{of}_mean"] - truth) ** 2)) and entry["stderr"] > 0
+        assert (
+            entry["value"] == pytest.approx(np.mean((frame[f"{of}_mean"] - truth) ** 2))
+            and entry["stderr"] > 0
+        )
     table = pd.read_csv(config.run_dir / record["files"]["tables"]["pit_histogram"])
     assert table.groupby("of")["count"].agg(["size", "sum"]).to_numpy().tolist() == [[20, 150]] * 2
 
 
 def test_another_method_on_the_same_parent_fits_it_no_more(done):
     config, record = done
-    alone = run(compose(["dataset=heteroscedastic", *SIZES, "method=linear", "figures=none", f"out={config.out}"]))
+    alone = run(
+        compose(
+            [
+                "dataset=heteroscedastic",
+                *SIZES,
+                "method=linear",
+                "figures=none",
+                f"out={config.out}",
+            ]
+        )
+    )
     assert "fit" in alone["from_store"]
     of_parent = [m for m in record["metrics"] if m["of"] == "parent"]
     assert [m for m in alone["metrics"] if m["of"] == "parent"] == of_parent
@@ -79,9 +104,14 @@ def test_new_rows_are_predicted_as_test_rows_were(done, kdg):
     config, _ = done
     splits = split(config.dataset, 0)
     np.savez("new.npz", X=splits.test.X)
-    code, out, err = kdg("predict", "--run", str(config.run_dir), "--input", "new.npz", "--output", "new.parquet")
+    code, out, err = kdg(
+        "predict", "--run", str(config.run_dir), "--input", "new.npz", "--output", "new.parquet"
+    )
     assert (code, out, err) == (0, "new.parquet   150 rows\n", "")
-    found, known = pd.read_parquet("new.parquet"), pd.read_parquet(config.run_dir / "predictions.parquet")
+    found, known = (
+        pd.read_parquet("new.parquet"),
+        pd.read_parquet(config.run_dir / "predictions.parquet"),
+    )
     assert list(found) == ["row", "mean", "q0.025", "q0.25", "q0.5", "q0.75", "q0.975"]
     for name in list(found)[1:]:
         np.testing.assert_array_equal(found[name], known[f"calibrated_{name}"])
@@ -90,31 +120,54 @@ def test_new_rows_are_predicted_as_test_rows_were(done, kdg):
 
 
 def test_columns_that_need_encoding(tmp_path, kdg):
-    """Categories and missing cells, and a parent that stands behind their encoder: predict_dist comes through."""
+    """Categories and missing cells, and a parent that stands behind their encoder: predict_dist
+    comes through.
+    """
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"town": rng.choice(["Ulm", "Bonn"], 300), "age": rng.normal(size=300), "day": rng.permutation(300)})
-    frame["price"] = np.where(frame["town"] == "Ulm", 5.0, 0.0) + frame["age"] + rng.normal(size=300)
+    frame = pd.DataFrame(
+        {
+            "town": rng.choice(["Ulm", "Bonn"], 300),
+            "age": rng.normal(size=300),
+            "day": rng.permutation(300),
+        }
+    )
+    frame["price"] = (
+        np.where(frame["town"] == "Ulm", 5.0, 0.0) + frame["age"] + rng.normal(size=300)
+    )
     frame.loc[::9, "age"] = np.nan
     frame.to_csv("my.csv", index=False)
     chosen = ["method=global_pit", "metrics=regression", "figures=none", "ood=none"]
-    code, out, err = kdg("run", "dataset=table", "dataset.path=my.csv", "dataset.target=price", *chosen, "--json")
+    code, out, err = kdg(
+        "run", "dataset=table", "dataset.path=my.csv", "dataset.target=price", *chosen, "--json"
+    )
     assert (code, err) == (0, "")
-    rmse = next(m["value"] for m in json.loads(out)["metrics"] if (m["metric"], m["of"]) == ("rmse", "parent"))
+    rmse = next(
+        m["value"]
+        for m in json.loads(out)["metrics"]
+        if (m["metric"], m["of"]) == ("rmse", "parent")
+    )
     assert rmse < 1.5  # 2.9 without the town, 1.1 with all there is to know
     (folder,) = (tmp_path / "outputs" / "my" / "global_pit").iterdir()
     assert kdg("predict", "--run", str(folder), "--input", "my.csv", "--output", "new.csv")[0] == 0
 
 
-@pytest.mark.parametrize("name", ["friedman1", "friedman2", "friedman3", "made_regression", "diabetes_progression"])
+@pytest.mark.parametrize(
+    "name", ["friedman1", "friedman2", "friedman3", "made_regression", "diabetes_progression"]
+)
 def test_tables_of_a_regression_run_as_they_are(name, kdg):
     code, out, err = kdg("run", f"dataset={name}", "figures=none", "--json")
     assert (code, err) == (0, "")
-    values = {m["metric"]: m["value"] for m in json.loads(out)["metrics"] if m["of"] == "calibrated"}
+    values = {
+        m["metric"]: m["value"] for m in json.loads(out)["metrics"] if m["of"] == "calibrated"
+    }
     assert {"rmse", "crps", "coverage", "interval_score", "pit_ks"} == set(values)
     assert 0.85 < values["coverage"] <= 1  # 133 to 600 test rows
 
 
 def test_a_classifier_on_a_regression_is_refused_before_it_is_fitted():
     train = split(compose(["dataset=friedman1"]).dataset, 0).train
-    with pytest.raises(ConfigError, match=r"^dataset=friedman1 is for regression, and parent=random_forest is a classifier; "):
+    with pytest.raises(
+        ConfigError,
+        match=r"^dataset=friedman1 is for regression, and parent=random_forest is a classifier; ",
+    ):
         fit(compose(["parent=random_forest"]).parent, train, seed=0, n_jobs=1)

@@ -1,4 +1,6 @@
-"""A run on a file of scores: nothing is trained, top-label methods and others stand side by side, and test rows are seen only on demand."""
+"""A run on a file of scores: nothing is trained, top-label methods and others stand side by side,
+and test rows are seen only on demand.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,32 @@ def records(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.full(3, 0.5), size=900)
-    y = np.array([rng.choice(3, p=row) for row in proba**0.5 / (proba**0.5).sum(axis=1, keepdims=True)])  # overconfident
+    y = np.array(
+        [rng.choice(3, p=row) for row in proba**0.5 / (proba**0.5).sum(axis=1, keepdims=True)]
+    )  # overconfident
     np.savez("softmax.npz", scores=proba, label=y)
 
     def of(*overrides: str):
-        config = compose(["dataset=scores", "dataset.path=softmax.npz", f"out={tmp_path}", "figures.formats=[svg]", *overrides])
+        config = compose(
+            [
+                "dataset=scores",
+                "dataset.path=softmax.npz",
+                f"out={tmp_path}",
+                "figures.formats=[svg]",
+                *overrides,
+            ]
+        )
         return config, run(config)
 
     return of
 
 
 def values(record, of: str) -> dict[str, float]:
-    return {entry["metric"]: entry["value"] for entry in record["metrics"] if entry["of"] == of and entry["on"] == "test"}
+    return {
+        entry["metric"]: entry["value"]
+        for entry in record["metrics"]
+        if entry["of"] == of and entry["on"] == "test"
+    }
 
 
 @pytest.mark.parametrize("method", ["histogram", "temperature", "isotonic"])
@@ -37,17 +53,26 @@ def test_methods_on_scores(records, method):
     assert after["ece"] < before["ece"] and after["nll_top"] < before["nll_top"]
     assert (record["dataset"]["n_train"], record["dataset"]["n_calibration"]) == (0, 630)
     assert record["files"]["figures"] == [
-        f"figures/{name}.svg" for name in ("confidence_by_class", "joint_distribution", "reliability_diagram")
+        f"figures/{name}.svg"
+        for name in ("confidence_by_class", "joint_distribution", "reliability_diagram")
     ]
     frame = pd.read_parquet(config.run_dir / "predictions.parquet")
-    own = {"calibrated_predicted", "calibrated_confidence"} if method == "histogram" else {"calibrated_0", "calibrated_1", "calibrated_2"}
+    own = (
+        {"calibrated_predicted", "calibrated_confidence"}
+        if method == "histogram"
+        else {"calibrated_0", "calibrated_1", "calibrated_2"}
+    )
     assert set(frame.filter(like="calibrated")) == own
 
 
 def test_in_sample_as_the_paper_draws_it_is_asked_for_and_told(records):
     _, held_out = records()
     config, in_sample = records("protocol=paper")
-    assert config.method == "scores-histogram-as_in_paper" and in_sample["protocol"] == "paper" and held_out["protocol"] == "held_out"
+    assert (
+        config.method == "scores-histogram-as_in_paper"
+        and in_sample["protocol"] == "paper"
+        and held_out["protocol"] == "held_out"
+    )
     assert values(in_sample, "calibrated")["ece"] < values(held_out, "calibrated")["ece"]
     assert values(in_sample, "parent") == values(held_out, "parent")
 
@@ -61,12 +86,19 @@ def test_in_sample_all_rows_may_test(records):
     assert np.isclose(sum(record["dataset"]["prior"]), 1)
 
 
-@pytest.mark.parametrize(("method", "name"), [("histogram", "HistogramBinning"), ("temperature", "ScoreMap")])
+@pytest.mark.parametrize(
+    ("method", "name"), [("histogram", "HistogramBinning"), ("temperature", "ScoreMap")]
+)
 def test_held_out_needs_rows_to_calibrate(records, method, name):
     with pytest.raises(DataError) as raised:
         records(f"method={method}", "dataset.n_test=1.0")
-    rule = "lower dataset.n_test, or give protocol=paper to a method that its paper fits on test rows"
-    assert str(raised.value) == f"all 900 rows of softmax test, and {name} has none to be fitted on; {rule}"
+    rule = (
+        "lower dataset.n_test, or give protocol=paper to a method that its paper fits on test rows"
+    )
+    assert (
+        str(raised.value)
+        == f"all 900 rows of softmax test, and {name} has none to be fitted on; {rule}"
+    )
 
 
 def test_a_method_without_such_a_protocol_does_the_same_under_both(records):
@@ -78,16 +110,27 @@ def test_a_method_without_such_a_protocol_does_the_same_under_both(records):
 def test_of_what_a_method_does_not_give_only_the_parent_has_a_value(records):
     _, record = records("metrics=default")
     before, after = values(record, "parent"), values(record, "calibrated")
-    assert before["nll"] > 0 and after["nll"] is None and after["brier"] is None and 0 < after["ece"] < before["ece"]
+    assert (
+        before["nll"] > 0
+        and after["nll"] is None
+        and after["brier"] is None
+        and 0 < after["ece"] < before["ece"]
+    )
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["parent=random_forest"], "dataset=softmax has class scores and nothing to train on; choose parent=scores"),
+        (
+            ["parent=random_forest"],
+            "dataset=softmax has class scores and nothing to train on; choose parent=scores",
+        ),
         (
             ["metrics=regression"],
-            "metrics.test: rmse needs predictive distributions, which the method does not give; use one for regression",
+            (
+                "metrics.test: rmse needs predictive distributions, which the method does not give;"
+                " use one for regression"
+            ),
         ),
     ],
 )
@@ -99,9 +142,16 @@ def test_what_scores_cannot_do(records, overrides, message):
 
 def test_a_curve_is_drawn_as_a_line_and_what_depends_on_the_whole_row_as_dots(records):
     for method, drawn in (("kde", "curve kde"), ("temperature", "cloud temperature")):
-        config, _ = records(f"method={method}", "~figures.draw.joint_distribution", "~figures.draw.reliability_diagram")
+        config, _ = records(
+            f"method={method}",
+            "~figures.draw.joint_distribution",
+            "~figures.draw.reliability_diagram",
+        )
         picture = (config.run_dir / "figures" / "confidence_by_class.svg").read_text()
-        assert all(f'id="{gid}"' in picture for gid in (drawn, "steps calibration rows", "steps test rows", "identity"))
+        assert all(
+            f'id="{gid}"' in picture
+            for gid in (drawn, "steps calibration rows", "steps test rows", "identity")
+        )
 
 
 def test_true_and_predicted_classes_are_counted(records):

@@ -1,4 +1,6 @@
-"""Runs in other processes: what dies takes no other with it, what fails is told, and the first failure can end it all."""
+"""Runs in other processes: what dies takes no other with it, what fails is told, and the first
+failure can end it all.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class Ended:
 
 @pytest.fixture
 def sweep(tmp_path, monkeypatch, capfd):
-    """The command is called in this process, which has imported what it needs; its jobs run in processes of their own, all of them new."""
+    """The command is called in this process, which has imported what it needs; its jobs run in
+    processes of their own, all of them new.
+    """
     (tmp_path / "troubled_parts.py").write_text(PARTS)
     (tmp_path / "mine" / "calibrator").mkdir(parents=True)
     (tmp_path / "mine" / "calibrator" / "troubled.yaml").write_text(
@@ -79,7 +83,11 @@ def n_done(folder: Path) -> int:
 
 def told(ended: Ended) -> list[str]:
     """Lines of stderr without the tally, which comes when a sweep takes a minute."""
-    return [line for line in ended.stderr.splitlines() if not (line.startswith("kdg: ") and " · " in line)]
+    return [
+        line
+        for line in ended.stderr.splitlines()
+        if not (line.startswith("kdg: ") and " · " in line)
+    ]
 
 
 def test_a_process_that_dies_takes_no_other_run_with_it(sweep, tmp_path):
@@ -87,8 +95,17 @@ def test_a_process_that_dies_takes_no_other_run_with_it(sweep, tmp_path):
     assert done.returncode == 1 and n_done(tmp_path) == 1
     first, *lost = [line for line in told(done) if line.startswith("kdg: ")]
     assert first == "kdg: 2 runs, 2 at a time, one core each"
-    assert all(line.startswith("kdg: a process was lost (TerminatedWorkerError: ") for line in lost[:-1]) and len(lost) > 1
-    assert lost[-1] == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
+    assert (
+        all(
+            line.startswith("kdg: a process was lost (TerminatedWorkerError: ")
+            for line in lost[:-1]
+        )
+        and len(lost) > 1
+    )
+    assert (
+        lost[-1]
+        == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
+    )
     assert done.stderr.count("  its process ended before it did; out of memory, or killed\n") == 1
     assert done.stderr.count("    kdg run --config-dir mine dataset=wine ") == 1
 
@@ -97,12 +114,19 @@ def test_what_fails_is_told_and_leaves_the_others_alone(sweep, tmp_path):
     done = sweep("calibrator.trouble=none,fails", "hydra.launcher.n_jobs=2")
     assert done.returncode == 1 and n_done(tmp_path) == 1
     lines = told(done)
-    assert lines[1] == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
-    assert lines[2].startswith("  RuntimeError: no luck   outputs/wine/") and lines[2].endswith("/error.txt")
+    assert (
+        lines[1]
+        == "kdg: 1 of 2 runs failed; the same command tries it again, and this runs it alone:"
+    )
+    assert lines[2].startswith("  RuntimeError: no luck   outputs/wine/") and lines[2].endswith(
+        "/error.txt"
+    )
     assert lines[3].endswith("calibrator=troubled calibrator.trouble=fails") and len(lines) == 4
     assert done.stdout.endswith("1 run in outputs\n")
     again = sweep("calibrator.trouble=none,fails", "hydra/launcher=basic")
-    assert again.returncode == 1 and again.stdout.endswith("1 run in outputs, 1 of them done before\n")
+    assert again.returncode == 1 and again.stdout.endswith(
+        "1 run in outputs, 1 of them done before\n"
+    )
 
 
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
@@ -112,38 +136,56 @@ def test_a_disk_that_is_too_full_for_the_failure_is_named_all_the_same(sweep, tm
     failures = [line for line in told(done) if line.startswith("  cannot write ")]
     space = "No space left on device; free some space ('kdg gc' deletes what no run needs)"
     rule = f"{space} or name another folder with out=…, and give the same command again"
-    assert len(failures) == 2 and all(line.startswith("  cannot write outputs/.store/calibrate/") for line in failures)
+    assert len(failures) == 2 and all(
+        line.startswith("  cannot write outputs/.store/calibrate/") for line in failures
+    )
     assert all(line.endswith(f".kdg: {rule}") for line in failures)
 
 
 def test_the_first_failure_can_end_it_all(sweep, tmp_path):
-    done = sweep("calibrator.trouble=fails", "seed=range(0,8)", "hydra.launcher.n_jobs=2", "fail_fast=true")
+    done = sweep(
+        "calibrator.trouble=fails", "seed=range(0,8)", "hydra.launcher.n_jobs=2", "fail_fast=true"
+    )
     assert done.returncode == 1 and n_done(tmp_path) == 0
     failed = len(list(tmp_path.rglob("error.txt")))
     assert 1 <= failed <= 4  # two at a time, and one each that was handed out already
-    assert done.stderr.splitlines()[-1] == f"kdg: {8 - failed} runs were not started (fail_fast=true)"
+    assert (
+        done.stderr.splitlines()[-1] == f"kdg: {8 - failed} runs were not started (fail_fast=true)"
+    )
     assert not list((tmp_path / "outputs" / ".sweeps").glob("failed-*"))
 
 
 def test_a_cluster_without_a_cluster_runs_as_many_as_it_is_told(sweep, tmp_path):
-    done = sweep("calibrator.trouble=none,fails", "hydra/launcher=submitit_local", "hydra.sweeper.max_batch_size=1")
+    done = sweep(
+        "calibrator.trouble=none,fails",
+        "hydra/launcher=submitit_local",
+        "hydra.sweeper.max_batch_size=1",
+    )
     assert done.returncode == 1 and n_done(tmp_path) == 1
-    first = "kdg: 2 runs through LocalLauncher, one core each; their logs are in outputs/.sweeps/.submitit/%j"
+    first = (
+        "kdg: 2 runs through LocalLauncher, one core each; their logs are in"
+        " outputs/.sweeps/.submitit/%j"
+    )
     assert done.stderr.splitlines()[0] == first
     assert done.stderr.count("  RuntimeError: no luck   ") == 1
-    assert done.stderr.splitlines()[-1].endswith(" calibrator.trouble=fails hydra/launcher=submitit_local")  # not here, all cores
+    assert done.stderr.splitlines()[-1].endswith(
+        " calibrator.trouble=fails hydra/launcher=submitit_local"
+    )  # not here, all cores
 
 
 def test_an_experiment_may_choose_its_launcher(sweep, tmp_path):
     (tmp_path / "mine" / "experiment").mkdir()
     (tmp_path / "mine" / "experiment" / "local.yaml").write_text(
-        "# @package _global_\n# Twice\ndefaults: [override /hydra/launcher: submitit_local]\n"
-        "hydra: {mode: MULTIRUN, launcher: {cpus_per_task: 2}, sweeper: {params: {seed: 'range(0,2)'}}}\n"
+        "# @package _global_\n# Twice\ndefaults: [override /hydra/launcher: submitit_local]\nhydra:"
+        " {mode: MULTIRUN, launcher: {cpus_per_task: 2}, sweeper: {params: {seed: 'range(0,2)'}}}\n"
     )
     done = sweep("experiment=local", f"out={tmp_path / 'elsewhere'}")
     assert done.returncode == 0 and n_done(tmp_path / "elsewhere") == 2
     where = tmp_path / "elsewhere" / ".sweeps" / ".submitit"
-    assert done.stderr.splitlines()[0] == f"kdg: 2 runs through LocalLauncher, 2 cores each; their logs are in {where}/%j"
+    assert (
+        done.stderr.splitlines()[0]
+        == f"kdg: 2 runs through LocalLauncher, 2 cores each; their logs are in {where}/%j"
+    )
     assert where.is_dir()
 
 
@@ -151,5 +193,10 @@ def test_a_launcher_that_cannot_start_anything_is_one_line(sweep, tmp_path, monk
     monkeypatch.setenv("PATH", str(tmp_path))  # no SLURM there
     done = sweep("seed=0,1", "hydra/launcher=submitit_slurm")
     assert done.returncode == 2 and n_done(tmp_path) == 0
-    says = 'the launcher could not start anything (RuntimeError: Could not detect "srun", are you indeed on a slurm cluster?)'
-    assert done.stderr.splitlines()[1:] == [f"kdg: {says}; hydra/launcher=joblib runs on this machine, basic one after the other"]
+    says = (
+        'the launcher could not start anything (RuntimeError: Could not detect "srun", are you'
+        " indeed on a slurm cluster?)"
+    )
+    assert done.stderr.splitlines()[1:] == [
+        f"kdg: {says}; hydra/launcher=joblib runs on this machine, basic one after the other"
+    ]

@@ -1,4 +1,6 @@
-"""Metrics in spaces of what the parent sees: as the metric called on the feature map by hand, the same for every method on one parent."""
+"""Metrics in spaces of what the parent sees: as the metric called on the feature map by hand, the
+same for every method on one parent.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,21 @@ from kdgraph.runner.run import run
 from kdgraph.runner.spaces import Spaces
 from kdgraph.runner.stages import calibrate, fit, split, stage_rng
 
-SMALL = ["dataset=spiral", "dataset.n_train=120", "dataset.n_test=60", "ood=none", "figures=none", "n_jobs=1", "parent.n_estimators=8",
-         "metrics=top_label", "seed=3"]  # fmt: skip
-LEAVES = "+metrics.spaces.leaves={_target_: kdgraph.features.FeatureMap, reduce: pca, dimensions: 5, scale: none}"
+SMALL = [
+    "dataset=spiral",
+    "dataset.n_train=120",
+    "dataset.n_test=60",
+    "ood=none",
+    "figures=none",
+    "n_jobs=1",
+    "parent.n_estimators=8",
+    "metrics=top_label",
+    "seed=3",
+]
+LEAVES = (
+    "+metrics.spaces.leaves={_target_: kdgraph.features.FeatureMap, reduce: pca, dimensions: 5,"
+    " scale: none}"
+)
 JOINT = "+metrics.spaces.joint={_target_: kdgraph.features.FeatureMap, reduce: tsne, dimensions: 2}"
 ASKED = [LEAVES, "+metrics.test.lce_leaves={metric: lce, space: leaves, bandwidth: 0.4}"]
 
@@ -37,31 +51,63 @@ def remade(config):
     """Splits, the parent, and what follows it, without store and metrics."""
     splits = split(config.dataset, config.seed)
     parent = fit(config.parent, splits.train, seed=config.seed, n_jobs=1)
-    return splits, parent, calibrate({"calibrator": config.calibrator}, parent, splits, seed=config.seed, n_jobs=1)
+    return (
+        splits,
+        parent,
+        calibrate({"calibrator": config.calibrator}, parent, splits, seed=config.seed, n_jobs=1),
+    )
 
 
 def test_it_is_the_metric_on_the_feature_map_by_hand(made):
-    also = ["+metrics.test.mlce={space: leaves, bandwidth: 0.4}", "+metrics.test.lce={bandwidth: 0.4}"]
+    also = [
+        "+metrics.test.mlce={space: leaves, bandwidth: 0.4}",
+        "+metrics.test.lce={bandwidth: 0.4}",
+    ]
     on_calibration = ASKED[1].replace("test", "calibration")
     config = made("method=histogram", *ASKED, *also, on_calibration)
     found = values(run(config))
     splits, parent, model = remade(config)
     for on, rows in (("test", splits.test), ("calibration", splits.calibration)):
-        seed = int(stage_rng(3, f"space leaves {on}").integers(2**31 - 1))  # singular vectors of leaves are found from a random start
-        seen = FeatureMap(dimensions=5, scale="none", random_state=seed).fit(parent, rows.X).transform(parent, rows.X)
-        for of, top in (("parent", TopLabel.of(parent.predict_proba(rows.X))), ("calibrated", model.ask(["top"], rows.X)["top"])):
-            assert found["lce_leaves", on, of] == pytest.approx(lce(rows.y, top, seen, bandwidth=0.4), abs=1e-9)
+        seed = int(
+            stage_rng(3, f"space leaves {on}").integers(2**31 - 1)
+        )  # singular vectors of leaves are found from a random start
+        seen = (
+            FeatureMap(dimensions=5, scale="none", random_state=seed)
+            .fit(parent, rows.X)
+            .transform(parent, rows.X)
+        )
+        for of, top in (
+            ("parent", TopLabel.of(parent.predict_proba(rows.X))),
+            ("calibrated", model.ask(["top"], rows.X)["top"]),
+        ):
+            assert found["lce_leaves", on, of] == pytest.approx(
+                lce(rows.y, top, seen, bandwidth=0.4), abs=1e-9
+            )
             if on == "test":
-                assert found["mlce", on, of] == pytest.approx(mlce(rows.y, top, seen, bandwidth=0.4), abs=1e-9)
-                assert found["lce", on, of] == pytest.approx(lce(rows.y, top, rows.X, bandwidth=0.4), abs=1e-9)
-    assert found["lce", "test", "parent"] != pytest.approx(found["lce_leaves", "test", "parent"], abs=1e-3)
+                assert found["mlce", on, of] == pytest.approx(
+                    mlce(rows.y, top, seen, bandwidth=0.4), abs=1e-9
+                )
+                assert found["lce", on, of] == pytest.approx(
+                    lce(rows.y, top, rows.X, bandwidth=0.4), abs=1e-9
+                )
+    assert found["lce", "test", "parent"] != pytest.approx(
+        found["lce_leaves", "test", "parent"], abs=1e-3
+    )
 
 
-def test_another_method_on_the_parent_is_measured_in_the_same_space_without_a_new_embedding(made, monkeypatch):
+def test_another_method_on_the_parent_is_measured_in_the_same_space_without_a_new_embedding(
+    made, monkeypatch
+):
     calls, real = [], FeatureMap.fit
-    monkeypatch.setattr(FeatureMap, "fit", lambda self, parent, X: calls.append(self.reduce) or real(self, parent, X))
+    monkeypatch.setattr(
+        FeatureMap,
+        "fit",
+        lambda self, parent, X: calls.append(self.reduce) or real(self, parent, X),
+    )
     more = [JOINT, *ASKED, "+metrics.test.lce_joint={metric: lce, space: joint, bandwidth: 0.2}"]
-    first, second = (values(run(made(f"method={method}", *more))) for method in ("histogram", "isotonic_top"))
+    first, second = (
+        values(run(made(f"method={method}", *more))) for method in ("histogram", "isotonic_top")
+    )
     assert sorted(calls) == ["pca", "tsne"]
     for metric in ("lce_leaves", "lce_joint"):
         assert first[metric, "test", "parent"] == second[metric, "test", "parent"]
@@ -79,14 +125,30 @@ def test_each_run_is_told_what_an_embedding_warned_of(made, monkeypatch):
     monkeypatch.setattr(FeatureMap, "fit", fit)
     monkeypatch.setattr(FeatureMap, "transform", lambda self, parent, X: X)
     for method in ("histogram", "isotonic_top"):  # one makes it, the other has it from the store
-        assert run(made(f"method={method}", *ASKED))["warnings"] == [{"stage": "evaluate", "message": "the map did not settle"}]
+        assert run(made(f"method={method}", *ASKED))["warnings"] == [
+            {"stage": "evaluate", "message": "the map did not settle"}
+        ]
 
 
 def test_a_metric_in_a_space_is_not_measured_in_the_features_where_no_space_is_given(made):
     config = made("method=none", *ASKED)
     splits, parent, model = remade(config)
-    with pytest.raises(ValueError, match=r"^metrics.test.lce_leaves measures in the space 'leaves', and none is given: pass spaces$"):
-        evaluate(Model(parent), model, config.measures, dataset=config.dataset, ood=config.ood, splits=splits, seed=3)
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"^metrics.test.lce_leaves measures in the space 'leaves', and none is given: pass"
+            r" spaces$"
+        ),
+    ):
+        evaluate(
+            Model(parent),
+            model,
+            config.measures,
+            dataset=config.dataset,
+            ood=config.ood,
+            splits=splits,
+            seed=3,
+        )
 
 
 def test_an_embedding_is_made_when_it_is_asked_for_first_and_once(made):
@@ -97,19 +159,37 @@ def test_an_embedding_is_made_when_it_is_asked_for_first_and_once(made):
         asked_for.append(name)
         return make()
 
-    nodes = {name: {"_target_": "kdgraph.features.FeatureMap", "source": "rows", "reduce": "none"} for name in ("a", "b c")}
+    nodes = {
+        name: {"_target_": "kdgraph.features.FeatureMap", "source": "rows", "reduce": "none"}
+        for name in ("a", "b c")
+    }
     spaces = Spaces(nodes, parent, splits, 0, keep)
     assert asked_for == []
     one = spaces("b c", "test")
     assert spaces("b c", "test") is one and asked_for == ["b c test"]
-    assert spaces("a", "calibration").shape == splits.calibration.X.shape and asked_for == ["b c test", "a calibration"]
-    np.testing.assert_allclose(one, FeatureMap(source="rows", reduce="none").fit(parent, splits.test.X).transform(parent, splits.test.X))
+    assert spaces("a", "calibration").shape == splits.calibration.X.shape and asked_for == [
+        "b c test",
+        "a calibration",
+    ]
+    np.testing.assert_allclose(
+        one,
+        FeatureMap(source="rows", reduce="none")
+        .fit(parent, splits.test.X)
+        .transform(parent, splits.test.X),
+    )
 
 
 def test_a_random_map_is_drawn_by_seed_and_name(made):
     splits, parent, _ = remade(made("method=none"))
-    node = {"_target_": "kdgraph.features.FeatureMap", "source": "rows", "reduce": "tsne", "dimensions": 3}
-    one, again, other = (Spaces({"tsne": node}, parent, splits, seed)("tsne", "test") for seed in (0, 0, 1))
+    node = {
+        "_target_": "kdgraph.features.FeatureMap",
+        "source": "rows",
+        "reduce": "tsne",
+        "dimensions": 3,
+    }
+    one, again, other = (
+        Spaces({"tsne": node}, parent, splits, seed)("tsne", "test") for seed in (0, 0, 1)
+    )
     assert np.array_equal(one, again)
     assert one.shape == other.shape == (60, 3)
 

@@ -1,4 +1,6 @@
-"""The store: found again, checked, made again when damaged, and without a second copy of what is shared."""
+"""The store: found again, checked, made again when damaged, and without a second copy of what is
+shared.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,13 @@ def test_an_error_carries_the_warnings_before_it(store):
         lambda content: content[:-9] + bytes([content[-9] ^ 1]) + content[-8:],
         lambda content: content[:20] + bytes([content[20] ^ 1]) + content[21:],
     ],
-    ids=["truncated", "cut to its head", "empty", "flipped bit in the value", "flipped bit in the checksum"],
+    ids=[
+        "truncated",
+        "cut to its head",
+        "empty",
+        "flipped bit in the value",
+        "flipped bit in the checksum",
+    ],
 )
 def test_a_damaged_entry_is_thrown_away_and_made_again(store, notes, damage):
     make = Maker(list(range(100)))
@@ -104,17 +112,23 @@ def test_a_damaged_entry_is_thrown_away_and_made_again(store, notes, damage):
     assert store.get_or_make("fit", "a" * 64, make).value == list(range(100))
     assert make.calls == 2
     (line,) = notes.lines
-    assert line.startswith(f"store entry {path} is damaged ") and line.endswith("; thrown away, it is made again")
+    assert line.startswith(f"store entry {path} is damaged ") and line.endswith(
+        "; thrown away, it is made again"
+    )
     assert store.get_or_make("fit", "a" * 64, make).from_store
 
 
 @pytest.fixture
 def another_user(tmp_path_factory, monkeypatch):
     """Call it, and what follows is done with another key."""
-    return lambda: monkeypatch.setenv("KDGRAPH_KEY_FILE", str(tmp_path_factory.mktemp("other") / "model.key"))
+    return lambda: monkeypatch.setenv(
+        "KDGRAPH_KEY_FILE", str(tmp_path_factory.mktemp("other") / "model.key")
+    )
 
 
-def test_an_entry_of_another_key_is_made_again_and_said_once(store, notes, another_user, monkeypatch):
+def test_an_entry_of_another_key_is_made_again_and_said_once(
+    store, notes, another_user, monkeypatch
+):
     """It is not read, and stays until the user's own entry takes its place."""
     for letter in "ab":
         store.get_or_make("fit", letter * 64, Maker(["theirs"]))
@@ -124,11 +138,13 @@ def test_an_entry_of_another_key_is_made_again_and_said_once(store, notes, anoth
     with pytest.raises(ZeroDivisionError):
         store.get_or_make("fit", "a" * 64, lambda: 1 / 0)
     assert path.read_bytes() == theirs
-    assert [store.get_or_make("fit", letter * 64, Maker(["mine"])).value for letter in "ab"] == [["mine"]] * 2
+    assert [store.get_or_make("fit", letter * 64, Maker(["mine"])).value for letter in "ab"] == [
+        ["mine"]
+    ] * 2
     assert notes.lines == [
-        f"store entry {path} was not made with your key ({key}), and a model can run code of its maker's choosing when it is read; "
-        "it is made again, as is every other entry like it; "
-        "users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
+        f"store entry {path} was not made with your key ({key}), and a model can run code of its"
+        " maker's choosing when it is read; it is made again, as is every other entry like it;"
+        " users who share a folder of runs can share a key: KDGRAPH_KEY_FILE=FILE names it"
     ]
     again = store.get_or_make("fit", "a" * 64, Maker(["again"]))
     assert again.from_store and again.value == ["mine"]
@@ -143,15 +159,21 @@ def test_users_with_one_key_share_entries(store, notes, another_user):
     assert store.get_or_make("fit", "a" * 64, Maker(["mine"])).value == ["ours"] and not notes.lines
 
 
-def test_where_no_key_can_be_kept_stages_are_made_and_found_in_this_process_alone(store, notes, tmp_path, monkeypatch):
+def test_where_no_key_can_be_kept_stages_are_made_and_found_in_this_process_alone(
+    store, notes, tmp_path, monkeypatch
+):
     (tmp_path / "closed").write_text("a file, where a folder should be")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "closed"))
     made = [store.get_or_make("fit", letter * 64, Maker([letter])) for letter in "aba"]
-    assert [(each.value, each.from_store) for each in made] == [(["a"], False), (["b"], False), (["a"], True)]
+    assert [(each.value, each.from_store) for each in made] == [
+        (["a"], False),
+        (["b"], False),
+        (["a"], True),
+    ]
     assert notes.lines == [
-        f"your key for models cannot be kept in {tmp_path}/closed/kdgraph/model.key (Not a directory); "
-        "KDGRAPH_KEY_FILE=FILE names another place; "
-        "later commands make again what this one stores, and have to trust its models"
+        f"your key for models cannot be kept in {tmp_path}/closed/kdgraph/model.key (Not a"
+        " directory); KDGRAPH_KEY_FILE=FILE names another place; later commands make again what"
+        " this one stores, and have to trust its models"
     ]
     keys._key_of.cache_clear()  # another process
     assert not store.get_or_make("fit", "a" * 64, Maker(["again"])).from_store
@@ -170,7 +192,9 @@ def test_an_entry_whose_class_is_gone_is_made_again(store, notes, monkeypatch):
 
 def test_shared_objects_are_left_out_and_put_back(store):
     parent = np.random.default_rng(0).random(100_000)
-    store.get_or_make("calibrate", "a" * 64, Maker({"parent": parent, "own": 1}), shared={"parent": parent})
+    store.get_or_make(
+        "calibrate", "a" * 64, Maker({"parent": parent, "own": 1}), shared={"parent": parent}
+    )
     assert store.path("calibrate", "a" * 64).stat().st_size < 1000
     another = parent.copy()
     found = store.get_or_make("calibrate", "a" * 64, Maker(None), shared={"parent": another})
@@ -208,7 +232,11 @@ def test_what_builds_on_other_code_is_made_again(stage, monkeypatch):
     before = {name: stage_key(name, "data", {}, 0) for name in CODE_SCHEMA}
     monkeypatch.setitem(CODE_SCHEMA, stage, CODE_SCHEMA[stage] + 1)
     changed = {name for name in CODE_SCHEMA if stage_key(name, "data", {}, 0) != before[name]}
-    builds_on = {"fit": set(CODE_SCHEMA), "space": {"calibrate", "evaluate"}, "calibrate": {"evaluate"}}
+    builds_on = {
+        "fit": set(CODE_SCHEMA),
+        "space": {"calibrate", "evaluate"},
+        "calibrate": {"evaluate"},
+    }
     assert changed == {stage} | builds_on.get(stage, set())
 
 
@@ -217,8 +245,13 @@ def test_what_cannot_be_saved_is_made_each_time_and_said_once(store, notes):
     made = store.get_or_make("fit", "a" * 64, make)
     assert made.value["callback"]() == 1 and made.entry is None
     (line,) = notes.lines
-    assert line.startswith("what fit made cannot be saved, so it is made again next time and no model of the run is kept: ")
-    assert line.endswith(f"<lambda> of {__name__} cannot be saved: it must stand in a module that can be imported")
+    assert line.startswith(
+        "what fit made cannot be saved, so it is made again next time and no model of the run is"
+        " kept: "
+    )
+    assert line.endswith(
+        f"<lambda> of {__name__} cannot be saved: it must stand in a module that can be imported"
+    )
     assert not store.get_or_make("fit", "a" * 64, make).from_store and make.calls == 2
     assert not [path for path in store.root.rglob("*") if path.is_file()]
 

@@ -33,7 +33,12 @@ def test_runs_are_counted_by_what_is_in_their_directories(runs):
     (runs[0] / "result.json").touch()
     (runs[1] / "error.txt").touch()
     found = count.now()
-    assert (found.done, found.running, found.failed, found.left) == (1, 2, 0, 2)  # the claim is still there
+    assert (found.done, found.running, found.failed, found.left) == (
+        1,
+        2,
+        0,
+        2,
+    )  # the claim is still there
     (runs[1] / "running.json").unlink()
     found = count.now()
     assert (found.done, found.running, found.failed, found.left) == (1, 1, 1, 2)

@@ -24,7 +24,9 @@ def _private(X: np.ndarray) -> np.ndarray: ...
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("check_docstrings", ROOT / "scripts" / "check_docstrings.py")
+    spec = importlib.util.spec_from_file_location(
+        "check_docstrings", ROOT / "scripts" / "check_docstrings.py"
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -46,8 +48,13 @@ def test_what_says_all_is_let_through(problems):
 
 
 def test_a_function_of_arrays_says_their_shapes(problems):
-    text = '"""Guo et al. (2017), of rows [n, K]: a module does not speak for its functions."""\n\ndef scaled(logits: np.ndarray): ...\n'
-    assert problems(text, "metrics/made.py") == ["kdgraph/metrics/made.py:3: scaled: the docstring says no shape"]
+    text = (
+        '"""Guo et al. (2017), of rows [n, K]: a module does not speak for its functions."""\n\ndef'
+        " scaled(logits: np.ndarray): ...\n"
+    )
+    assert problems(text, "metrics/made.py") == [
+        "kdgraph/metrics/made.py:3: scaled: the docstring says no shape"
+    ]
     assert problems(text, "runner/made.py") == []
 
 
@@ -59,12 +66,20 @@ def test_a_method_says_where_it_comes_from(problems):
         f"{at}:7: Score.of: no docstring says where it comes from",
     ]
     assert problems(silent, "figures/made.py") == []  # a drawing has no source
-    for source in ("Liang et al. (2018)", "Eq. 6 of the paper", "As scikit-learn has it", "Theorem 4.2", "Ours"):
+    for source in (
+        "Liang et al. (2018)",
+        "Eq. 6 of the paper",
+        "As scikit-learn has it",
+        "Theorem 4.2",
+        "Ours",
+    ):
         assert problems(silent.replace("Of rows", f"{source}. Of rows"), "detection/made.py") == []
 
 
 def test_no_module_has_over_700_lines(problems):
-    assert problems("\n" * 701, "verbs/made.py") == ["kdgraph/verbs/made.py: 701 lines; no module has over 700"]
+    assert problems("\n" * 701, "verbs/made.py") == [
+        "kdgraph/verbs/made.py: 701 lines; no module has over 700"
+    ]
     assert problems("\n" * 700, "verbs/made.py") == []
 
 

@@ -1,4 +1,6 @@
-"""The maintainers' comparison of conf/dataset/cc18 with the suite on openml.org; and the list that is shipped."""
+"""The maintainers' comparison of conf/dataset/cc18 with the suite on openml.org; and the list that
+is shipped.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ OF_THE_PAPER = """6 11 12 14 16 18 22 28 32 37 44 54 182 300 458 554 1049 1050 1
 
 @pytest.fixture
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("refresh_cc18", ROOT / "scripts" / "refresh_cc18.py")
+    spec = importlib.util.spec_from_file_location(
+        "refresh_cc18", ROOT / "scripts" / "refresh_cc18.py"
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -36,9 +40,21 @@ def suite(openml_server):
     def serve(ids):
         data = "".join(f"<oml:data_id>{id}</oml:data_id>" for id in ids)
         tasks = "".join(f"<oml:task_id>{id}</oml:task_id>" for id in ids)
-        fields = {"id": 99, "main_entity_type": "task", "name": "x", "description": "x", "status": "active", "creation_date": "x"}
-        inner = "".join(f"<oml:{key}>{value}</oml:{key}>" for key, value in {**fields, "creator": 1}.items())
-        text = f"<oml:study {XML}>{inner}<oml:data>{data}</oml:data><oml:tasks>{tasks}</oml:tasks></oml:study>"
+        fields = {
+            "id": 99,
+            "main_entity_type": "task",
+            "name": "x",
+            "description": "x",
+            "status": "active",
+            "creation_date": "x",
+        }
+        inner = "".join(
+            f"<oml:{key}>{value}</oml:{key}>" for key, value in {**fields, "creator": 1}.items()
+        )
+        text = (
+            "<oml:study"
+            f" {XML}>{inner}<oml:data>{data}</oml:data><oml:tasks>{tasks}</oml:tasks></oml:study>"
+        )
         openml_server.files["/api/v1/xml/study/99"] = text.encode()
 
     return serve
@@ -54,15 +70,21 @@ def test_the_suite_is_shipped_whole():
 
 
 def test_the_papers_experiment_is_the_papers_45_sets():
-    """With one method and one size: a sweep is a product, so its sets are the same with all, which take a minute to compose."""
+    """With one method and one size: a sweep is a product, so its sets are the same with all, which
+    take a minute to compose.
+    """
     jobs = plan(["experiment=paper/p1/cc18", "seed=0", "method=kdf", "dataset.log_share=1"]).jobs
-    assert sorted(job.config.dataset["id"] for job in jobs) == sorted(map(int, OF_THE_PAPER.split()))
+    assert sorted(job.config.dataset["id"] for job in jobs) == sorted(
+        map(int, OF_THE_PAPER.split())
+    )
 
 
 def test_nothing_differs(script, suite, capsys):
     suite(shipped().values())
     assert script.main() == 0
-    assert capsys.readouterr().out == "72 data sets are shipped, 72 are in suite 99: the same ones\n"
+    assert (
+        capsys.readouterr().out == "72 data sets are shipped, 72 are in suite 99: the same ones\n"
+    )
 
 
 def test_what_differs_is_named(script, suite, capsys):

@@ -14,13 +14,19 @@ from kdgraph.smoothing.pair_sums import fill_distances
 
 
 def exact(a: np.ndarray, b: np.ndarray, power: int) -> float:
-    return float(sum(abs(Fraction(float(x)) - Fraction(float(y))) ** power for x, y in zip(a, b, strict=True)))
+    return float(
+        sum(
+            abs(Fraction(float(x)) - Fraction(float(y))) ** power for x, y in zip(a, b, strict=True)
+        )
+    )
 
 
 def found(frame: Frame, at: np.ndarray, X: np.ndarray, squared: bool) -> np.ndarray:
     """Float[m, n], as the loops have them, of fewer rows than a tile."""
     apart = np.empty((len(at) + 1, len(X)), frame.dtype)
-    fill_distances(frame.put(at), np.ascontiguousarray(frame.put(X).T).ravel(), 0, len(X), squared, apart)
+    fill_distances(
+        frame.put(at), np.ascontiguousarray(frame.put(X).T).ravel(), 0, len(X), squared, apart
+    )
     return apart[: len(at)].astype(np.float64)
 
 
@@ -33,8 +39,12 @@ def found(frame: Frame, at: np.ndarray, X: np.ndarray, squared: bool) -> np.ndar
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
-def test_no_sum_is_off_by_more_than_the_bound(d: int, offset: float, unit: float, tail: float, squared: bool, seed: int) -> None:
-    """Features off the origin, of heavy tails, in any unit. What float64 rounds off the centring is under a thousandth of the bound."""
+def test_no_sum_is_off_by_more_than_the_bound(
+    d: int, offset: float, unit: float, tail: float, squared: bool, seed: int
+) -> None:
+    """Features off the origin, of heavy tails, in any unit. What float64 rounds off the centring is
+    under a thousandth of the bound.
+    """
     rng = np.random.default_rng(seed)
     at, X = (unit * (offset + np.sinh(tail * rng.normal(size=(rows, d)))) for rows in (3, 5))
     frame = Frame.centred(X)
@@ -42,26 +52,35 @@ def test_no_sum_is_off_by_more_than_the_bound(d: int, offset: float, unit: float
     bound = rounding_error(frame, at, X, "gaussian" if squared else "laplacian")
     power = 2 if squared else 1
     off = [
-        [abs(one - frame.unit**power * exact(a, b, power)) for b, one in zip(X, row, strict=True)] for a, row in zip(at, sums, strict=True)
+        [abs(one - frame.unit**power * exact(a, b, power)) for b, one in zip(X, row, strict=True)]
+        for a, row in zip(at, sums, strict=True)
     ]
     assert (np.max(off, axis=1) <= 1.001 * bound + 1e-12 * (offset + 1) * frame.unit * unit).all()
 
 
 @pytest.mark.parametrize("squared", [False, True])
 def test_the_bound_is_no_more_than_needed(squared: bool) -> None:
-    """Of 50 features of unit spread it is some ten times what rounding does, whose signs mostly cancel."""
+    """Of 50 features of unit spread it is some ten times what rounding does, whose signs mostly
+    cancel.
+    """
     rng = np.random.default_rng(0)
     at, X = rng.normal(size=(20, 50)), rng.normal(size=(50, 50))
     frame = Frame.centred(X)
     sums = found(frame, at, X, squared)
     power = 2 if squared else 1
-    off = max(abs(sums[i, j] - frame.unit**power * exact(at[i], X[j], power)) for i in range(20) for j in range(50))
+    off = max(
+        abs(sums[i, j] - frame.unit**power * exact(at[i], X[j], power))
+        for i in range(20)
+        for j in range(50)
+    )
     bound = rounding_error(frame, at, X, "gaussian" if squared else "laplacian").max()
     assert 2 < bound / off < 200
 
 
 def test_float64_keeps_equal_distances_equal() -> None:
-    """k/10 and -k/10 are as far from 0, also where the mean is elsewhere; around it they would be rounded apart."""
+    """k/10 and -k/10 are as far from 0, also where the mean is elsewhere; around it they would be
+    rounded apart.
+    """
     k = np.arange(1, 30)[:, None] / 10
     X = np.vstack([k, -k, [[7.7]]])
     apart = found(Frame.as_it_is(X), np.zeros((1, 1)), X, squared=False)[0]
@@ -72,7 +91,10 @@ def test_float64_keeps_equal_distances_equal() -> None:
 
 def test_a_unit_is_a_power_of_two_that_takes_rows_to_one() -> None:
     for reach in (1e-300, 0.3, 1.0, 7.0, 1e300):
-        for frame in (Frame.centred(np.array([[reach], [-reach]])), Frame.as_it_is(np.array([[reach], [0.0]]))):
+        for frame in (
+            Frame.centred(np.array([[reach], [-reach]])),
+            Frame.as_it_is(np.array([[reach], [0.0]])),
+        ):
             assert np.frexp(frame.unit)[0] == 0.5
             assert 0.5 <= np.abs(frame.put(np.array([[reach]]))).max() <= 1
     assert Frame.centred(np.zeros((2, 2))).unit == 1

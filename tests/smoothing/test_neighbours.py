@@ -63,7 +63,10 @@ def test_one_feature_with_ties(values, x, data):
     X = np.array(values, dtype=float)[:, None]
     distance, found = NeighbourSearch(X).nearest(np.array([[float(x)]]), k)
     assert distance[0].tolist() == sorted(abs(v - x) for v in values)[:k]
-    assert len(set(found[0].tolist())) == k and np.abs(X[found[0], 0] - x).tolist() == distance[0].tolist()
+    assert (
+        len(set(found[0].tolist())) == k
+        and np.abs(X[found[0], 0] - x).tolist() == distance[0].tolist()
+    )
 
 
 def test_which_backend_suits():
@@ -90,8 +93,13 @@ def test_leaves_are_compared_by_their_inner_product():
 
 def test_approximate_neighbours_are_at_most_so_much_farther():
     X, at = rows(3000, 6), rows(50, 6, 1)
-    exact, near = NeighbourSearch(X).nearest(at, 10)[0], NeighbourSearch(X, eps=1.0).nearest(at, 10)[0]
-    assert (near >= exact - 1e-12).all() and (near <= 2 * exact + 1e-12).all() and (near > exact).any()
+    exact, near = (
+        NeighbourSearch(X).nearest(at, 10)[0],
+        NeighbourSearch(X, eps=1.0).nearest(at, 10)[0],
+    )
+    assert (
+        (near >= exact - 1e-12).all() and (near <= 2 * exact + 1e-12).all() and (near > exact).any()
+    )
 
 
 def test_more_neighbours_than_rows_are_refused():
@@ -102,7 +110,11 @@ def test_more_neighbours_than_rows_are_refused():
 def naive_weights(x: float, X: np.ndarray, kernel: str, u: float, among: np.ndarray) -> np.ndarray:
     t = np.abs(X - x) / u
     inside = t <= 1
-    of = {"epanechnikov": np.where(inside, 1 - t**2, 0), "uniform": inside.astype(float), "gaussian": np.exp(-(t**2) / 2)}
+    of = {
+        "epanechnikov": np.where(inside, 1 - t**2, 0),
+        "uniform": inside.astype(float),
+        "gaussian": np.exp(-(t**2) / 2),
+    }
     return np.where(among, of[kernel], 0.0)
 
 
@@ -111,7 +123,11 @@ def naive_weights(x: float, X: np.ndarray, kernel: str, u: float, among: np.ndar
 def test_weights_by_the_book(kernel, rule):
     X, at = rows(50, 1)[:, 0], rows(8, 1, 1)[:, 0]
     search = NeighbourSearch(X[:, None])
-    near = Nearness(radius=0.4, kernel=kernel, least=1) if rule == "radius" else Nearness(k=12, kernel=kernel, scale=rule)
+    near = (
+        Nearness(radius=0.4, kernel=kernel, least=1)
+        if rule == "radius"
+        else Nearness(k=12, kernel=kernel, scale=rule)
+    )
     found = near.around(search, at[:, None])
     for i, x in enumerate(at):
         apart = np.sort(np.abs(X - x))
@@ -126,18 +142,24 @@ def test_weights_by_the_book(kernel, rule):
 
 
 def test_what_has_no_distances_of_its_own():
-    """All neighbours at the place: equal weights. None within the radius: the nearest, flagged. One neighbour, which is at u: it counts."""
+    """All neighbours at the place: equal weights. None within the radius: the nearest, flagged. One
+    neighbour, which is at u: it counts.
+    """
     same = NeighbourSearch(np.r_[np.zeros(6), 5.0, 9.0][:, None])
     assert Nearness(k=4).around(same, np.zeros((1, 1))).weight.tolist() == [[1.0] * 4]
     away = Nearness(radius=0.5, least=3).around(same, np.array([[7.1], [0.0]]))
     assert away.empty.tolist() == [True, False] and away.weight.sum(axis=1).tolist() == [3.0, 6.0]
     assert sorted(away.rows[0, :2].tolist()) == [6, 7]
     assert Nearness(k=1).around(same, np.array([[5.5]])).weight.tolist() == [[1.0]]
-    with pytest.warns(UserWarning, match=r"^k=9 neighbours were asked for, and there are 8: all are taken$"):
+    with pytest.warns(
+        UserWarning, match=r"^k=9 neighbours were asked for, and there are 8: all are taken$"
+    ):
         assert Nearness(k=9, kernel="uniform").around(same, np.zeros((1, 1))).weight.shape == (1, 8)
 
 
-@pytest.mark.parametrize("near", [Nearness(k=5), Nearness(k=5, scale="next"), Nearness(radius=0.7, least=2)])
+@pytest.mark.parametrize(
+    "near", [Nearness(k=5), Nearness(k=5, scale="next"), Nearness(radius=0.7, least=2)]
+)
 def test_a_row_is_left_out_of_its_own_neighbourhood(near):
     """Also where equal rows crowd it out of the nearest ones: as without it."""
     X = np.r_[rows(20, 1)[:, 0], np.zeros(9)][:, None]
@@ -147,7 +169,9 @@ def test_a_row_is_left_out_of_its_own_neighbourhood(near):
         others = np.delete(np.arange(29), i)
         alone = near.around(NeighbourSearch(X[others]), X[i : i + 1])
         np.testing.assert_allclose(
-            np.sort(found.weight[i])[::-1][: alone.weight.size], np.sort(alone.weight[0])[::-1][: found.weight.shape[1]], atol=1e-12
+            np.sort(found.weight[i])[::-1][: alone.weight.size],
+            np.sort(alone.weight[0])[::-1][: found.weight.shape[1]],
+            atol=1e-12,
         )
 
 
@@ -167,7 +191,9 @@ def test_within_a_radius_all_rows_are_found_whatever_eps_is_and_whoever_is_asked
 @pytest.mark.parametrize("k", [1, 5, 40])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_of_rows_at_one_distance_those_with_the_lowest_positions_are_taken(d, backend, k, offset):
-    """Integers, so that most distances come many times, and the squares of an offset leave sums with few digits."""
+    """Integers, so that most distances come many times, and the squares of an offset leave sums
+    with few digits.
+    """
     rng = np.random.default_rng(d)
     X, at = (offset + rng.integers(0, 2, (n, d)).astype(float) for n in (200, 50))
     squared = ((at[:, None] - X) ** 2).sum(axis=2)  # exact
@@ -195,11 +221,17 @@ def test_heaps_resolve_ties_as_a_partition_does(monkeypatch):
 
 @pytest.mark.parametrize("d", [3, 30])
 def test_distances_of_an_index_of_scikit_learn_have_all_digits(d):
-    """Equal rows far from the origin, where products of matrices leave distances of about 1e-5 in place of 0."""
+    """Equal rows far from the origin, where products of matrices leave distances of about 1e-5 in
+    place of 0.
+    """
     X = np.repeat(1e3 + rows(20, d), 4, axis=0)
     at = np.concatenate([X[:6], X[:6] + 1e-7, 1e3 + rows(6, d, 1)])
     index = NearestNeighbors(n_neighbors=6).fit(X)
-    np.testing.assert_allclose(distances_of(index, at, 6), np.sort(cdist(at, X), axis=1)[:, :6], rtol=1e-12)
+    np.testing.assert_allclose(
+        distances_of(index, at, 6), np.sort(cdist(at, X), axis=1)[:, :6], rtol=1e-12
+    )
     others = cdist(X, X)
     np.fill_diagonal(others, np.inf)
-    np.testing.assert_allclose(distances_of(index, None, 6), np.sort(others, axis=1)[:, :6], rtol=1e-12)
+    np.testing.assert_allclose(
+        distances_of(index, None, 6), np.sort(others, axis=1)[:, :6], rtol=1e-12
+    )

@@ -1,4 +1,6 @@
-"""Bytes of a finished run that change on the disk: one line says so, the file is set aside, and the next run makes it again."""
+"""Bytes of a finished run that change on the disk: one line says so, the file is set aside, and the
+next run makes it again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ import pytest
 from kdgraph.runner.rundir import RunDir
 from kdgraph.runner.sealed import add_checksum, check_and_load
 
-TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none", "n_jobs=1"]
+TINY = [
+    "dataset.n_train=60",
+    "dataset.n_test=40",
+    "parent.n_estimators=5",
+    "ood=none",
+    "metrics=default",
+    "figures=none",
+    "n_jobs=1",
+]
 RUN = [*TINY, "calibrator=isotonic", "+metrics.test.risk_coverage={}"]
 SWEEP = ["-m", *RUN, "hydra/launcher=basic"]
 READING = (["plan", *SWEEP], ["table"], ["compare"], ["report"], ["gc", "--dry-run"])
@@ -29,7 +39,10 @@ def metrics(run_dir: Path) -> list:
     return check_and_load((run_dir / "result.json").read_bytes())["metrics"]
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\x00\xfe", b"[1, 2]", b'"text"', b'{"schema": 7}', b'{"a": NaN}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\x00\xfe", b"[1, 2]", b'"text"', b'{"schema": 7}', b'{"a": NaN}', b"[" * 100_000],
+)
 def test_a_damaged_record_is_told_in_one_line_set_aside_and_made_again(kdg, run_dir, content):
     expected = metrics(run_dir)
     (run_dir / "result.json").write_bytes(content)
@@ -39,8 +52,13 @@ def test_a_damaged_record_is_told_in_one_line_set_aside_and_made_again(kdg, run_
     )
     assert kdg("plan", *SWEEP)[::2] == (0, line)
     assert kdg("gc", "--dry-run")[::2] == (0, line)
-    left_out = f"left out of outputs: 1 run whose result.json is damaged ({run_dir}/result.json); the same kdg run makes them again"
-    none = "no finished run in 'outputs'; make one with 'kdg run', or name another folder with --out"
+    left_out = (
+        f"left out of outputs: 1 run whose result.json is damaged ({run_dir}/result.json); the same"
+        " kdg run makes them again"
+    )
+    none = (
+        "no finished run in 'outputs'; make one with 'kdg run', or name another folder with --out"
+    )
     for verb in ("table", "compare"):
         assert kdg(verb) == (2, "", f"kdg: {left_out}\nkdg: {none}\n")
     code, _, err = kdg("run", *SWEEP)
@@ -68,8 +86,10 @@ def test_a_changed_prediction_is_noticed_by_the_run_that_finds_it_done(kdg, run_
     path.write_bytes(changed)
     code, _, err = kdg("run", *RUN)
     assert code == 0
-    assert err.splitlines()[0] == (
-        f"kdg: {run_dir}: predictions.parquet changed since the run; set aside as *.damaged, and the run is made again"
+    assert (
+        err.splitlines()[0]
+        == f"kdg: {run_dir}: predictions.parquet changed since the run; set aside as *.damaged, and"
+        " the run is made again"
     )
     assert path.read_bytes() == before and metrics(run_dir) == expected
     assert path.with_name("predictions.parquet.damaged").read_bytes() == changed
@@ -80,19 +100,38 @@ def test_a_record_of_earlier_code_is_left_out_and_made_again(kdg, run_dir):
     path = run_dir / "result.json"
     record = check_and_load(path.read_bytes())
     path.write_bytes(add_checksum(record | {"code": record["code"] | {"fit": 0}}))
-    assert kdg("table")[2].splitlines()[0] == (
-        "kdg: left out of outputs: 1 run of other code than this kdgraph's; the same kdg run makes them again"
+    assert (
+        kdg("table")[2].splitlines()[0]
+        == "kdg: left out of outputs: 1 run of other code than this kdgraph's; the same kdg run"
+        " makes them again"
     )
     assert "0 done, 1 to do" in kdg("plan", *SWEEP)[1]
     assert kdg("run", *SWEEP)[::2] == (0, "")
-    assert check_and_load(path.read_bytes())["code"] == record["code"] and not path.with_name("result.json.damaged").exists()
+    assert (
+        check_and_load(path.read_bytes())["code"] == record["code"]
+        and not path.with_name("result.json.damaged").exists()
+    )
 
 
-@pytest.mark.parametrize("name", ["result.json", "predictions.parquet", "tables/risk_coverage.csv", "error.txt", "stages.json", "index"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "result.json",
+        "predictions.parquet",
+        "tables/risk_coverage.csv",
+        "error.txt",
+        "stages.json",
+        "index",
+    ],
+)
 def test_flipped_bits_in_any_file_end_no_command_in_a_traceback(kdg, run_dir, name):
     path = next(Path("outputs/.sweeps").glob("index-*")) if name == "index" else run_dir / name
     if not path.exists():
-        path.write_bytes(b"ValueError: \xe2\x82\xac\n\ntraceback" if name == "error.txt" else add_checksum({"store": {"fit": "fit/0.kdg"}}))
+        path.write_bytes(
+            b"ValueError: \xe2\x82\xac\n\ntraceback"
+            if name == "error.txt"
+            else add_checksum({"store": {"fit": "fit/0.kdg"}})
+        )
     whole, expected, draw = path.read_bytes(), metrics(run_dir), random.Random(name)
     for _ in range(4):
         changed = bytearray(whole)

@@ -1,4 +1,6 @@
-"""``kdg data``: which data sets are here, fetching others, finding damage; and sweeps that miss some."""
+"""``kdg data``: which data sets are here, fetching others, finding damage; and sweeps that miss
+some.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ TINY = ["parent.n_estimators=5", "ood.n=20", "ood.radii=[2]", "figures=none", "n
 
 @pytest.fixture
 def kdg(capsys, tmp_path, monkeypatch):
-    """Call ``kdg`` in an empty folder that has three data sets of its own; returns exit code, stdout and stderr."""
+    """Call ``kdg`` in an empty folder that has three data sets of its own; returns exit code,
+    stdout and stderr.
+    """
     folder = tmp_path / "mine" / "dataset" / "few"
     folder.mkdir(parents=True)
     for name, id in {"one": 61, "two": 62, "three": 9063}.items():
@@ -30,7 +34,11 @@ def kdg(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(verb: str, *arguments: str) -> tuple[int, str, str]:
-        more = [arguments[0], "--config-dir", "mine", *arguments[1:]] if verb == "data" else ["--config-dir", "mine", *arguments]
+        more = (
+            [arguments[0], "--config-dir", "mine", *arguments[1:]]
+            if verb == "data"
+            else ["--config-dir", "mine", *arguments]
+        )
         code = main([verb, *more])
         return code, *capsys.readouterr()
 
@@ -48,14 +56,20 @@ def no_reply(monkeypatch):
     """A machine without a network."""
     import socket
 
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: (_ for _ in ()).throw(socket.gaierror(-2, "Name or service not known")))
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda *_, **__: (_ for _ in ()).throw(socket.gaierror(-2, "Name or service not known")),
+    )
     monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
 def test_every_configuration_of_openml_is_found_with_its_number():
     ids = openml_ids([conf_dir()])
     some = ["cc18/spambase", "cc18/electricity", "electricity", "openml/ecoli", "us_crime"]
-    assert {name: ids[name] for name in some} == {name: compose([f"dataset={name}"]).dataset["id"] for name in some}
+    assert {name: ids[name] for name in some} == {
+        name: compose([f"dataset={name}"]).dataset["id"] for name in some
+    }
     assert "iris" not in ids and "openml" not in ids
     assert list(ids) == sorted(ids)
 
@@ -70,12 +84,11 @@ def test_list_says_what_is_here(kdg, where, openml_cache):
     code, out, err = kdg("data", "list", "few")
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     assert (code, err) == (0, "")
-    assert out == (
-        "           OpenML  on this machine\n"
-        f"few/one        61           {size:.1f} MB\n"
-        "few/three    9063                –\n"
-        "few/two        62                –\n"
-        f"1 of 3 data sets are in {where} ({size:.1f} MB); 'kdg data get NAME' fetches one or a group\n"
+    assert (
+        out == f"           OpenML  on this machine\nfew/one        61           {size:.1f}"
+        " MB\nfew/three    9063                –\nfew/two        62                –\n1 of 3"
+        f" data sets are in {where} ({size:.1f} MB); 'kdg data get NAME' fetches one or a"
+        " group\n"
     )
     assert "cc18/spambase" in kdg("data", "list")[1]
 
@@ -89,18 +102,41 @@ def test_get_by_name_group_pattern_number_and_override(kdg, openml_server):
     where = cache_folder()
     for id in (61, 62, 9063):
         openml_server.add(id, numbers())
-    assert kdg("data", "get", "few/one") == (0, f"1 of 1 data sets are in {where}, 1 of them fetched now\n", "")
-    assert kdg("data", "get", "few/o*", "61") == (0, f"2 of 2 data sets are in {where}, 0 of them fetched now\n", "")
-    assert kdg("data", "get", "dataset=few/one,few/two", "seed=0,1")[1].startswith("2 of 2 data sets are in")
-    assert kdg("data", "get", "few") == (0, f"3 of 3 data sets are in {where}, 1 of them fetched now\n", "")
-    assert kdg("data", "get", "dataset=openml", "dataset.id=61")[:2] == (0, f"1 of 1 data sets are in {where}, 0 of them fetched now\n")
-    assert kdg("data", "get", "dataset=spiral")[:2] == (0, f"0 of 0 data sets are in {where}, 0 of them fetched now\n")
+    assert kdg("data", "get", "few/one") == (
+        0,
+        f"1 of 1 data sets are in {where}, 1 of them fetched now\n",
+        "",
+    )
+    assert kdg("data", "get", "few/o*", "61") == (
+        0,
+        f"2 of 2 data sets are in {where}, 0 of them fetched now\n",
+        "",
+    )
+    assert kdg("data", "get", "dataset=few/one,few/two", "seed=0,1")[1].startswith(
+        "2 of 2 data sets are in"
+    )
+    assert kdg("data", "get", "few") == (
+        0,
+        f"3 of 3 data sets are in {where}, 1 of them fetched now\n",
+        "",
+    )
+    assert kdg("data", "get", "dataset=openml", "dataset.id=61")[:2] == (
+        0,
+        f"1 of 1 data sets are in {where}, 0 of them fetched now\n",
+    )
+    assert kdg("data", "get", "dataset=spiral")[:2] == (
+        0,
+        f"0 of 0 data sets are in {where}, 0 of them fetched now\n",
+    )
 
 
 def test_get_of_an_experiment(kdg, openml_server, tmp_path):
     folder = tmp_path / "mine" / "experiment"
     folder.mkdir()
-    sweep = {"mode": "MULTIRUN", "sweeper": {"params": {"dataset": "few/one, few/two", "seed": "range(0,50)"}}}
+    sweep = {
+        "mode": "MULTIRUN",
+        "sweeper": {"params": {"dataset": "few/one, few/two", "seed": "range(0,50)"}},
+    }
     (folder / "mine.yaml").write_text(f"# @package _global_\n{yaml.safe_dump({'hydra': sweep})}")
     for id in (61, 62):
         openml_server.add(id, numbers())
@@ -119,11 +155,26 @@ def test_get_names_what_cannot_be_had(kdg, where, openml_cache, no_reply):
     ("arguments", "sentence"),
     [
         (["lst"], "data takes one of list, get, check, got lst"),
-        (["get"], "data get takes names or groups ('kdg data list' shows them), numbers of OpenML, or overrides: dataset=…, experiment=…"),
-        (["get", "cc18/spambse"], "no data set or group named 'cc18/spambse'; did you mean 'cc18/spambase'?"),
-        (["list", "quux"], "no data set or group named 'quux'; 'kdg data list' shows those of openml.org"),
+        (
+            ["get"],
+            (
+                "data get takes names or groups ('kdg data list' shows them), numbers of OpenML, or"
+                " overrides: dataset=…, experiment=…"
+            ),
+        ),
+        (
+            ["get", "cc18/spambse"],
+            "no data set or group named 'cc18/spambse'; did you mean 'cc18/spambase'?",
+        ),
+        (
+            ["list", "quux"],
+            "no data set or group named 'quux'; 'kdg data list' shows those of openml.org",
+        ),
         (["get", "dataset=quux"], "no dataset named 'quux'"),
-        (["get", "dataset=openml"], "dataset.id is missing, and no run can do without it; add dataset.id=…"),
+        (
+            ["get", "dataset=openml"],
+            "dataset.id is missing, and no run can do without it; add dataset.id=…",
+        ),
     ],
 )
 def test_what_cannot_be_used(kdg, openml_cache, arguments, sentence):
@@ -137,11 +188,20 @@ def test_data_needs_a_verb(capsys):
 
 
 def test_check_of_a_whole_cache(kdg, where, openml_cache):
-    size = sum(path.stat().st_size for path in bake(openml_cache, 61, numbers(), name="first").iterdir()) / 1e3
+    size = (
+        sum(
+            path.stat().st_size
+            for path in bake(openml_cache, 61, numbers(), name="first").iterdir()
+        )
+        / 1e3
+    )
     code, out, err = kdg("data", "check")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert [line.split() for line in lines[:2]] == [["rows", "columns", "size"], ["61", "first", "60", "3", f"{size:.0f}", "kB", "ok"]]
+    assert [line.split() for line in lines[:2]] == [
+        ["rows", "columns", "size"],
+        ["61", "first", "60", "3", f"{size:.0f}", "kB", "ok"],
+    ]
     assert lines[2] == f"1 data sets in {where} ({size:.0f} kB), all of them whole"
 
 
@@ -164,21 +224,39 @@ def test_a_terminal_shows_a_bar(openml_server, monkeypatch, capsys):
     assert "1 data sets in" in capsys.readouterr().out
 
 
-def test_a_run_of_a_set_that_is_not_at_hand_ends_in_one_line(kdg, where, openml_cache, no_reply, tmp_path):
+def test_a_run_of_a_set_that_is_not_at_hand_ends_in_one_line(
+    kdg, where, openml_cache, no_reply, tmp_path
+):
     code, out, err = kdg("run", "dataset=few/one", *TINY)
     assert (code, out) == (2, "")
-    says = f"data set 61 is not in {where}; openml.org cannot be reached (Name or service not known); {LATER}"
+    says = (
+        f"data set 61 is not in {where}; openml.org cannot be reached (Name or service not known);"
+        f" {LATER}"
+    )
     assert err.splitlines() == ["kdg: fetching OpenML data set 61", f"kdg: {says}"]
     assert not list(tmp_path.rglob("result.json")) and not list(tmp_path.rglob("error.txt"))
 
 
 def test_a_sweep_leaves_out_what_is_not_at_hand(kdg, where, openml_cache, no_reply, tmp_path):
     bake(openml_cache, 62, numbers())
-    code, out, err = kdg("run", "-m", "dataset=few/one,few/two,few/three", "seed=0,1", "calibrator=none", "hydra/launcher=basic", *TINY)
+    code, out, err = kdg(
+        "run",
+        "-m",
+        "dataset=few/one,few/two,few/three",
+        "seed=0,1",
+        "calibrator=none",
+        "hydra/launcher=basic",
+        *TINY,
+    )
     assert code == 0 and "2 runs in outputs" in out
     why = f"not in {where}; openml.org cannot be reached (Name or service not known); {LATER}"
-    assert err.splitlines() == ["kdg: fetching OpenML data set 61", f"kdg: not runnable: one, three ({why})"]
-    assert {json.loads(path.read_text())["dataset"]["name"] for path in tmp_path.rglob("result.json")} == {"two"}
+    assert err.splitlines() == [
+        "kdg: fetching OpenML data set 61",
+        f"kdg: not runnable: one, three ({why})",
+    ]
+    assert {
+        json.loads(path.read_text())["dataset"]["name"] for path in tmp_path.rglob("result.json")
+    } == {"two"}
     assert not list(tmp_path.rglob("error.txt"))
 
 
@@ -186,14 +264,23 @@ def test_a_sweep_leaves_out_what_is_not_at_hand(kdg, where, openml_cache, no_rep
 def test_a_parallel_sweep_leaves_it_out_too(kdg, openml_cache, no_reply):
     bake(openml_cache, 62, numbers())
     get_reusable_executor().shutdown(wait=True)  # processes of an earlier test know another cache
-    code, out, err = kdg("run", "-m", "dataset=few/one,few/two", "seed=0,1", "calibrator=none", "hydra.launcher.n_jobs=2", *TINY)
+    code, out, err = kdg(
+        "run",
+        "-m",
+        "dataset=few/one,few/two",
+        "seed=0,1",
+        "calibrator=none",
+        "hydra.launcher.n_jobs=2",
+        *TINY,
+    )
     assert code == 0 and "2 runs in outputs" in out and "kdg: not runnable: one (" in err
     get_reusable_executor().shutdown(wait=True)
 
 
 def test_what_require_shuts_out_is_not_runnable(kdg, openml_cache, tmp_path):
     (tmp_path / "mine" / "dataset" / "few" / "two.yaml").write_text(
-        "# @package dataset\ndefaults: [/dataset/openml@_here_, _self_]\nname: two\nid: 62\nrequire: numeric\n"
+        "# @package dataset\ndefaults: [/dataset/openml@_here_, _self_]\nname: two\nid:"
+        " 62\nrequire: numeric\n"
     )
     bake(openml_cache, 61, numbers())
     bake(openml_cache, 62, frame())
@@ -218,7 +305,15 @@ def test_a_run_that_is_done_asks_for_nothing(kdg, openml_cache, no_network):
 
 def test_other_data_out_of_distribution_are_fetched_too(kdg, openml_cache, no_reply):
     bake(openml_cache, 61, numbers())
-    code, _, err = kdg("run", "dataset=few/one", "calibrator=none", "ood=dataset", "ood.name=two", *TINY[:1], *TINY[3:])
+    code, _, err = kdg(
+        "run",
+        "dataset=few/one",
+        "calibrator=none",
+        "ood=dataset",
+        "ood.name=two",
+        *TINY[:1],
+        *TINY[3:],
+    )
     assert code == 2 and err.splitlines()[-1].startswith("kdg: data set 62 is not in ")
 
 
@@ -227,7 +322,11 @@ def test_show_counts_what_is_not_at_hand_and_fetches_nothing(kdg, where, openml_
     code, out, err = kdg("show", "-m", "dataset=few/one,few/two", "seed=0,1")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[1] == lines[3] == f"# not at hand: data set 61 is not in {where}; 'kdg data get 61' fetches it"
+    assert (
+        lines[1]
+        == lines[3]
+        == f"# not at hand: data set 61 is not in {where}; 'kdg data get 61' fetches it"
+    )
     assert lines[-1] == "# 4 runs; 1 of 2 data sets are not at hand, and a run fetches what it can"
     assert kdg("show", "dataset=few/one")[1].splitlines()[-1] == lines[1]
 
@@ -238,6 +337,16 @@ def test_data_is_completed(kdg, capsys, tmp_path):
     main(["completion", "bash"])
     script = capsys.readouterr().out
     ask = 'COMP_LINE="$1"; COMP_POINT=${#1}; _kdg; echo "${COMPREPLY[*]}"'
-    for line, reply in {"kdg da": "data", "kdg data g": "get", "kdg data ": "list get check", "kdg data get x": ""}.items():
-        done = subprocess.run(["bash", "-c", f"{script}\n{ask}", "bash", line], capture_output=True, text=True, check=True)
+    for line, reply in {
+        "kdg da": "data",
+        "kdg data g": "get",
+        "kdg data ": "list get check",
+        "kdg data get x": "",
+    }.items():
+        done = subprocess.run(
+            ["bash", "-c", f"{script}\n{ask}", "bash", line],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert done.stdout.strip() == reply

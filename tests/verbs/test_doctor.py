@@ -29,7 +29,11 @@ def test_a_check_up_names_what_a_report_of_a_problem_needs(capsys, tmp_path, ope
         "data",
     ]
     text = " ".join(out.split())  # long lines are wrapped
-    assert "numpy " in text and "0 finished runs, 0.00 GB in the store" in text and f"{openml_cache}" in text
+    assert (
+        "numpy " in text
+        and "0 finished runs, 0.00 GB in the store" in text
+        and f"{openml_cache}" in text
+    )
     assert max(map(len, out.splitlines())) <= 140
 
 
@@ -55,17 +59,25 @@ def test_a_folder_that_cannot_be_written_to_is_told_with_its_remedy(tmp_path, mo
 
     monkeypatch.setattr(checkup.tempfile, "TemporaryFile", refuse)
     found = checkup._folder("outputs", tmp_path / "new", lambda: "")
-    assert (found.wrong, found.value) == (True, f"{tmp_path / 'new'} cannot be written to (Permission denied)")
+    assert (found.wrong, found.value) == (
+        True,
+        f"{tmp_path / 'new'} cannot be written to (Permission denied)",
+    )
     assert found.remedy == f"choose another folder, or change the rights of {tmp_path}"
 
 
 def test_a_disk_that_is_nearly_full_is_told(tmp_path, monkeypatch):
     for free, wrong in ((1e9, False), (1e8, True)):
-        monkeypatch.setattr(checkup.shutil, "disk_usage", lambda path, free=free: type("Usage", (), {"free": free}))
+        monkeypatch.setattr(
+            checkup.shutil, "disk_usage", lambda path, free=free: type("Usage", (), {"free": free})
+        )
         found = checkup._folder("outputs", tmp_path, lambda: "empty")
         assert found.wrong == wrong and "'kdg gc' frees what no run needs" in found.remedy
 
 
 def test_an_unknown_flag_is_refused(capsys):
     assert main(["doctor", "--fix"]) == 2
-    assert capsys.readouterr().err == "kdg: unrecognized arguments: --fix; 'kdg doctor --help' lists the options\n"
+    assert (
+        capsys.readouterr().err
+        == "kdg: unrecognized arguments: --fix; 'kdg doctor --help' lists the options\n"
+    )

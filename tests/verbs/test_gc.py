@@ -17,7 +17,15 @@ from kdgraph.runner.processes import this_process
 from kdgraph.runner.run import run
 from kdgraph.runner.sealed import add_checksum
 
-TINY = ["dataset.n_train=60", "dataset.n_test=40", "parent.n_estimators=5", "ood=none", "metrics=default", "figures=none", "n_jobs=1"]
+TINY = [
+    "dataset.n_train=60",
+    "dataset.n_test=40",
+    "parent.n_estimators=5",
+    "ood=none",
+    "metrics=default",
+    "figures=none",
+    "n_jobs=1",
+]
 KEY = "a" * 24
 
 
@@ -35,14 +43,21 @@ def kdg(capsys, tmp_path, monkeypatch):
 @pytest.fixture
 def configs(tmp_path):
     """Two finished runs on one parent."""
-    found = [compose([*TINY, f"calibrator={name}", f"out={tmp_path / 'outputs'}"]) for name in ("none", "isotonic")]
+    found = [
+        compose([*TINY, f"calibrator={name}", f"out={tmp_path / 'outputs'}"])
+        for name in ("none", "isotonic")
+    ]
     for config in found:
         run(config)
     return found
 
 
 def files(of: Path) -> set[str]:
-    return {path.relative_to(of / ".store").as_posix() for path in (of / ".store").rglob("*") if path.is_file()}
+    return {
+        path.relative_to(of / ".store").as_posix()
+        for path in (of / ".store").rglob("*")
+        if path.is_file()
+    }
 
 
 def add(out: Path, *names: str) -> None:
@@ -53,7 +68,11 @@ def add(out: Path, *names: str) -> None:
 
 
 def test_what_finished_runs_refer_to_stays(kdg, configs):
-    assert kdg("--yes") == (0, "nothing to delete: finished runs refer to all that the store in outputs has\n", "")
+    assert kdg("--yes") == (
+        0,
+        "nothing to delete: finished runs refer to all that the store in outputs has\n",
+        "",
+    )
 
 
 def test_entries_of_a_run_that_was_deleted_go_and_what_others_share_stays(kdg, configs, tmp_path):
@@ -62,8 +81,12 @@ def test_entries_of_a_run_that_was_deleted_go_and_what_others_share_stays(kdg, c
     shutil.rmtree(configs[1].run_dir)
     code, said, err = kdg("--yes")
     gone = before - files(out)
-    assert (code, err) == (0, "") and gone == {record["store"][stage] for stage in ("calibrate", "evaluate")}
-    assert said.splitlines()[0].startswith("2 files of the store in outputs that no finished run refers to, ")
+    assert (code, err) == (0, "") and gone == {
+        record["store"][stage] for stage in ("calibrate", "evaluate")
+    }
+    assert said.splitlines()[0].startswith(
+        "2 files of the store in outputs that no finished run refers to, "
+    )
     assert said.splitlines()[-1].startswith("deleted 2 files, ")
     assert load(configs[0].run_dir / "model" / "calibrated.kdg").parent.classes_.tolist() == [0, 1]
 
@@ -75,16 +98,31 @@ def test_deleting_the_whole_store_loses_no_model(kdg, configs, tmp_path):
     assert code == 0 and not files(tmp_path / "outputs")
     assert all(load(config.run_dir / "model" / "calibrated.kdg").parent for config in configs)
     fit = next(line for line in said.splitlines() if line.startswith("  fit"))
-    assert fit.split()[:4] == ["fit", "1", "0", "B"]  # the disk is free only when the runs are gone too
+    assert fit.split()[:4] == [
+        "fit",
+        "1",
+        "0",
+        "B",
+    ]  # the disk is free only when the runs are gone too
 
 
 def test_leftovers_checkpoints_and_entries_of_older_versions(kdg, configs, tmp_path):
     out, before = tmp_path / "outputs", files(tmp_path / "outputs")
     needed = next(name for name in before if name.startswith("fit/")).removesuffix(".kdg")
-    add(out, f"fit/{KEY}.training", f"fit/{KEY}.training.pretraining", f"{needed}.training", f"fit/.{KEY}.kdg.4711.tmp", f"fit/{KEY}.pkl")
+    add(
+        out,
+        f"fit/{KEY}.training",
+        f"fit/{KEY}.training.pretraining",
+        f"{needed}.training",
+        f"fit/.{KEY}.kdg.4711.tmp",
+        f"fit/{KEY}.pkl",
+    )
     code, said, _ = kdg("--dry-run")
     assert code == 0 and files(out) > before
-    assert said.splitlines()[0] == "5 files of the store in outputs that no finished run refers to, 5.0 kB"
+    assert (
+        said.splitlines()[0]
+        == "5 files of the store in outputs that no finished run refers to, 5.0 kB"
+    )
     kinds = {line[:16].strip(): int(line[16:24]) for line in said.splitlines()[1:]}
     assert kinds == {"checkpoints": 3, "leftovers": 1, "older version": 1}
     assert kdg("--yes")[1].endswith("deleted 5 files, 5.0 kB\n")
@@ -102,7 +140,9 @@ def test_what_another_process_is_making_stays(kdg, configs, tmp_path):
 def test_the_claim_of_a_killed_process_goes(kdg, configs, tmp_path):
     path = tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.claim"
     path.write_text(json.dumps({**this_process(), "start": "1"}))
-    assert [(each.path, each.kind) for each in garbage(tmp_path / "outputs")] == [(path, "leftovers")]
+    assert [(each.path, each.kind) for each in garbage(tmp_path / "outputs")] == [
+        (path, "leftovers")
+    ]
     kdg("--yes")
     assert not path.exists()
 
@@ -134,7 +174,9 @@ def test_what_became_needed_while_it_was_asked_stays(kdg, configs, tmp_path, mon
     assert (out / ".store" / "fit" / f"{KEY}.kdg").exists()
 
 
-@pytest.mark.parametrize(("answer", "stays"), [("n", True), ("", True), ("y", False), ("Yes", False)])
+@pytest.mark.parametrize(
+    ("answer", "stays"), [("n", True), ("", True), ("y", False), ("Yes", False)]
+)
 def test_it_asks_before_it_deletes(kdg, configs, tmp_path, monkeypatch, answer, stays):
     add(tmp_path / "outputs", f"fit/{KEY}.kdg")
     monkeypatch.setattr("builtins.input", lambda prompt: answer)
@@ -147,7 +189,13 @@ def test_where_nobody_can_answer_it_deletes_nothing(kdg, configs, tmp_path, monk
     add(tmp_path / "outputs", f"fit/{KEY}.kdg")
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     code, _, err = kdg()
-    assert (code, err) == (2, "kdg: kdg gc asks before it deletes, and nobody is there to answer; give --yes, or --dry-run to look only\n")
+    assert (code, err) == (
+        2,
+        (
+            "kdg: kdg gc asks before it deletes, and nobody is there to answer; give --yes, or"
+            " --dry-run to look only\n"
+        ),
+    )
     assert (tmp_path / "outputs" / ".store" / "fit" / f"{KEY}.kdg").exists()
 
 

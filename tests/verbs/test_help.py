@@ -12,7 +12,8 @@ EXAMPLES = [
     line.strip()
     for text in HELP.values()
     for line in text.splitlines()
-    if line.startswith("  kdg ") and not line.startswith("  kdg data")  # whose examples need a network
+    if line.startswith("  kdg ")
+    and not line.startswith("  kdg data")  # whose examples need a network
 ]
 
 

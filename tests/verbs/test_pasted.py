@@ -9,7 +9,15 @@ import subprocess
 import numpy as np
 import pytest
 
-RUN = ["dataset=table", "method=isotonic", "parent.n_estimators=3", "figures=none", "ood=none", "metrics=default", "n_jobs=1"]
+RUN = [
+    "dataset=table",
+    "method=isotonic",
+    "parent.n_estimators=3",
+    "figures=none",
+    "ood=none",
+    "metrics=default",
+    "n_jobs=1",
+]
 QUOTED = r"""\$?'dataset\.\w+=(?:[^'\\]|\\.|'"'"')*'"""
 WAY_OUT = re.compile(rf"{QUOTED}|(?<![\w'\"=])dataset\.\w+=[^\s;,']+")
 
@@ -20,11 +28,15 @@ def pasted(message: str) -> list[str]:
     words = WAY_OUT.findall(message)
     if not words:
         return []
-    shown = subprocess.run(["bash", "-c", f"printf '%s' {words[0]}"], capture_output=True, check=True)
+    shown = subprocess.run(
+        ["bash", "-c", f"printf '%s' {words[0]}"], capture_output=True, check=True
+    )
     return [shown.stdout.decode()]
 
 
-def write(path: str, head: list[str], cells: dict[tuple[int, int], str], separator: str = ",") -> None:
+def write(
+    path: str, head: list[str], cells: dict[tuple[int, int], str], separator: str = ","
+) -> None:
     rng = np.random.default_rng(0)
     with open(path, "w", newline="") as file:
         rows = csv.writer(file, delimiter=separator)
@@ -63,7 +75,9 @@ def test_a_table_with_several_faults_loads_after_each_has_been_mended_as_advised
 
 def test_columns_that_are_numbers_and_dates_are_named_as_advised(kdg):
     write("t.csv", ["1", "a,b", "2", "3"], {(i, 0): f"2024-01-{1 + i % 28:02}" for i in range(60)})
-    assert until_done(kdg, "dataset.path=t.csv", "dataset.target=3") == ['dataset.parse_dates=["1"]']
+    assert until_done(kdg, "dataset.path=t.csv", "dataset.target=3") == [
+        'dataset.parse_dates=["1"]'
+    ]
 
 
 def test_a_path_that_hydra_cannot_read_is_quoted_as_advised(kdg):
@@ -83,6 +97,13 @@ def test_a_name_with_a_comma_is_no_sweep_when_it_is_pasted(kdg, argument):
 
 
 def test_an_error_about_a_name_with_a_line_break_stays_on_its_line(kdg):
-    write("t.csv", ["x", "y", "label"], {(i, 0): f"2024-01-{1 + i % 28:02}\x1b[31m" for i in range(60)})
+    write(
+        "t.csv",
+        ["x", "y", "label"],
+        {(i, 0): f"2024-01-{1 + i % 28:02}\x1b[31m" for i in range(60)},
+    )
     code, _, err = kdg("run", *RUN, "dataset.path=t.csv", 'dataset.target="la\nbel"')
-    assert code == 2 and err == "kdg: t has no column 'la\\nbel' (dataset.target); did you mean 'label'?\n"
+    assert (
+        code == 2
+        and err == "kdg: t has no column 'la\\nbel' (dataset.target); did you mean 'label'?\n"
+    )

@@ -12,7 +12,13 @@ from tests.report.page_runs import make_record, write
 @pytest.fixture
 def kdg(capsys, monkeypatch, tmp_path):
     """Call ``kdg report`` where two runs are; returns exit code, stdout and stderr."""
-    write(tmp_path / "outputs", [make_record("dataset=spiral", "method=kdf"), make_record("dataset=wine", "method=isotonic", seed=1)])
+    write(
+        tmp_path / "outputs",
+        [
+            make_record("dataset=spiral", "method=kdf"),
+            make_record("dataset=wine", "method=isotonic", seed=1),
+        ],
+    )
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str, str]:
@@ -43,8 +49,12 @@ def test_filters_choose_and_runs_without_a_result_are_counted(kdg, tmp_path):
     failed = tmp_path / "outputs" / "wine" / "kdf" / "0" / "error.txt"
     failed.parent.mkdir(parents=True)
     failed.write_text("ValueError: no\n")
-    assert kdg("dataset=wine", "--output", "wine.html")[1].startswith("wine.html   1 run   1 without a result   0.")
-    assert kdg("dataset=spiral", "--output", "spiral.html")[1].startswith("spiral.html   1 run   0.")
+    assert kdg("dataset=wine", "--output", "wine.html")[1].startswith(
+        "wine.html   1 run   1 without a result   0."
+    )
+    assert kdg("dataset=spiral", "--output", "spiral.html")[1].startswith(
+        "spiral.html   1 run   0."
+    )
 
 
 @pytest.mark.slow
@@ -52,7 +62,9 @@ def test_records_of_another_version_are_told_and_noted_in_the_page(kdg, tmp_path
     old = make_record("dataset=spiral", "method=kdf", seed=5) | {"schema": 1}
     write(tmp_path / "outputs", [old])
     _, _, told = kdg()
-    assert told.startswith("kdg: left out of outputs: 1 run of another version (schema 1; this kdgraph reads ")
+    assert told.startswith(
+        "kdg: left out of outputs: 1 run of another version (schema 1; this kdgraph reads "
+    )
     assert "left out of outputs: 1 run of another version" in (tmp_path / "report.html").read_text()
 
 
@@ -60,7 +72,10 @@ def test_help_is_printed(kdg, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["report", "--help"])
     assert stopped.value.code == 0
-    assert "One HTML page of finished runs, which needs no network and no other file." in capsys.readouterr().out
+    assert (
+        "One HTML page of finished runs, which needs no network and no other file."
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,10 +84,22 @@ def test_help_is_printed(kdg, capsys):
         (["--output", "."], "kdg: --output must be a file, got '.', which is a folder\n"),
         (
             ["--figures", "few"],
-            "kdg: argument --figures: invalid choice: 'few' (choose from none, some, all); 'kdg report --help' lists the options\n",
+            (
+                "kdg: argument --figures: invalid choice: 'few' (choose from none, some, all); 'kdg"
+                " report --help' lists the options\n"
+            ),
         ),
-        (["--out", "nowhere"], "kdg: --out must be a folder with runs, got 'nowhere', which is no folder\n"),
-        (["--config-dir", "nowhere"], "kdg: --config-dir must be a folder of config groups, got 'nowhere', which is no folder\n"),
+        (
+            ["--out", "nowhere"],
+            "kdg: --out must be a folder with runs, got 'nowhere', which is no folder\n",
+        ),
+        (
+            ["--config-dir", "nowhere"],
+            (
+                "kdg: --config-dir must be a folder of config groups, got 'nowhere', which is no"
+                " folder\n"
+            ),
+        ),
         (["datset=wine"], "kdg: unknown key 'datset'; did you mean 'dataset'?\n"),
     ],
 )
@@ -87,7 +114,10 @@ def test_a_file_that_cannot_be_written_is_told(kdg, tmp_path):
     (tmp_path / "file").write_text("")
     code, said, told = kdg("--output", "file/report.html")
     assert (code, said) == (1, "")
-    assert told == "kdg: cannot write file/report.html: File exists; name another place with --output\n"
+    assert (
+        told
+        == "kdg: cannot write file/report.html: File exists; name another place with --output\n"
+    )
 
 
 def test_a_page_without_runs_of_this_version_says_why(tmp_path, monkeypatch, capsys):
@@ -98,6 +128,12 @@ def test_a_page_without_runs_of_this_version_says_why(tmp_path, monkeypatch, cap
         (folder / "result.json").write_text(f'{{"schema": {schema}}}')
     assert main(["report"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"kdg: left out of outputs: 2 runs of another version (schema 3, 5; this kdgraph reads {RECORD_SCHEMA})",
-        "kdg: no finished run in 'outputs'; make one with 'kdg run', or name another folder with --out",
+        (
+            "kdg: left out of outputs: 2 runs of another version (schema 3, 5; this kdgraph reads"
+            f" {RECORD_SCHEMA})"
+        ),
+        (
+            "kdg: no finished run in 'outputs'; make one with 'kdg run', or name another folder"
+            " with --out"
+        ),
     ]

@@ -1,8 +1,11 @@
-"""The study on tables of OpenML: tables, claims, Figure 2 and Figures 5 to 8 of Dey et al. from finished runs, beside the stored numbers.
+"""The study on tables of OpenML: tables, claims, Figure 2 and Figures 5 to 8 of Dey et al. from
+finished runs, beside the stored numbers.
 
-``python -m experiments.p1.cc18 outputs`` after the experiments ``bench/openml`` (one sample size) and ``paper/p1/cc18`` (three of
-them); any subset of runs will do, and it says how many there are. It reads result.json only. ``--every`` takes all runs on a forest or a
-network in the folder, whatever their settings, ``--free dataset.max_learn`` those that differ from the experiment in that key too.
+``python -m experiments.p1.cc18 outputs`` after the experiments ``bench/openml`` (one sample size)
+and ``paper/p1/cc18`` (three of them); any subset of runs will do, and it says how many there are.
+It reads result.json only. ``--every`` takes all runs on a forest or a network in the folder,
+whatever their settings, ``--free dataset.max_learn`` those that differ from the experiment in that
+key too.
 """
 
 from __future__ import annotations
@@ -19,9 +22,31 @@ from experiments.common.pictures import save_picture
 from experiments.common.runs import Record, runs_of_tables
 from experiments.p1.cc18.claims import claims, dominance, with_choice
 from experiments.p1.cc18.figures import figure2, pages
-from experiments.p1.cc18.published import N_TABLES, beside, by_size, priors_of, published_numbers, table_by_table
-from experiments.p1.cc18.records import PARENTS, Inconsistent, Tables, frame, label, parents_of, tables
-from experiments.p1.cc18.tables import TITLES, against_each_other, against_parent, far_field, heading, in_distribution
+from experiments.p1.cc18.published import (
+    N_TABLES,
+    beside,
+    by_size,
+    priors_of,
+    published_numbers,
+    table_by_table,
+)
+from experiments.p1.cc18.records import (
+    PARENTS,
+    Inconsistent,
+    Tables,
+    frame,
+    label,
+    parents_of,
+    tables,
+)
+from experiments.p1.cc18.tables import (
+    TITLES,
+    against_each_other,
+    against_parent,
+    far_field,
+    heading,
+    in_distribution,
+)
 
 PAPER = Path(__file__).resolve().parents[1]
 """The folder of the paper, where the pictures are."""
@@ -52,7 +77,9 @@ def main() -> None:
 
 
 def draw_stored(arguments: argparse.Namespace) -> None:
-    """Figures 2 and 5 to 8 of the numbers that the authors stored, which need no run; twelve tables a page, as theirs, at whole radii."""
+    """Figures 2 and 5 to 8 of the numbers that the authors stored, which need no run; twelve tables
+    a page, as theirs, at whole radii.
+    """
     stored = published_numbers()
     stored = stored[stored["at"].isna() | ((stored["at"] >= 1) & (stored["at"] % 1 == 0))]
     _save(figure2(stored, arguments.threshold), arguments.to / "figure2_published")
@@ -64,36 +91,79 @@ def _show(numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> No
     found = {parent: with_choice(tables(numbers, parent)) for parent in parents_of(numbers)}
     for parent, one in found.items():
         if one.datasets:
-            print("\n\n".join([f"## {label('parent', parent).capitalize()}", *_sections(one, numbers, stem, arguments)]) + "\n")
+            print(
+                "\n\n".join(
+                    [
+                        f"## {label('parent', parent).capitalize()}",
+                        *_sections(one, numbers, stem, arguments),
+                    ]
+                )
+                + "\n"
+            )
         else:
-            print(f"{label('parent', parent)}: no table has all methods: {one.left_out}", file=sys.stderr)
-    complete = numbers[numbers.parent.isin([parent for parent, one in found.items() if one.datasets])]
+            print(
+                f"{label('parent', parent)}: no table has all methods: {one.left_out}",
+                file=sys.stderr,
+            )
+    complete = numbers[
+        numbers.parent.isin([parent for parent, one in found.items() if one.datasets])
+    ]
     if not len(complete):
         return
     if "figure2" in arguments.only:
         _save(figure2(complete, arguments.threshold), arguments.to / f"{stem}_kdgraph")
         if stem == "figure2":
             priors = pd.concat([priors_of(one) for one in found.values()]).groupby(level=0).first()
-            _save(figure2(published_numbers(priors), arguments.threshold), arguments.to / f"{stem}_published")
+            _save(
+                figure2(published_numbers(priors), arguments.threshold),
+                arguments.to / f"{stem}_published",
+            )
     if "pages" in arguments.only:
         for i, page in enumerate(pages(complete), start=1):
             _save(page, arguments.to / f"{stem}_tables_{i}")
 
 
-def _sections(found: Tables, numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace) -> list[str]:
+def _sections(
+    found: Tables, numbers: pd.DataFrame, stem: str, arguments: argparse.Namespace
+) -> list[str]:
     """Paragraphs and tables of one parent."""
     threshold, published = arguments.threshold, published_numbers(priors_of(found))
     theirs = tables(published, found.parent)
     sections = [heading(found, N_TABLES if stem == "figure2" else None)]
     if "tables" in arguments.only:
-        left_out = f"Improvement: Eq. 19, median over tables; in brackets those left out, where the parent's number is below {threshold:g}."
-        sections += ["### In distribution", in_distribution(found, threshold), left_out, "### Far from the data", far_field(found)]
-        test = "Wins/ties/losses; p: two-sided Wilcoxon signed-rank test over tables, by Holm's method over the tests of"
-        sections += ["### Against the parent", against_parent(found), f"{test} a column. OCE: mean over radii above 1."]
+        left_out = (
+            "Improvement: Eq. 19, median over tables; in brackets those left out, where the"
+            f" parent's number is below {threshold:g}."
+        )
+        sections += [
+            "### In distribution",
+            in_distribution(found, threshold),
+            left_out,
+            "### Far from the data",
+            far_field(found),
+        ]
+        test = (
+            "Wins/ties/losses; p: two-sided Wilcoxon signed-rank test over tables, by Holm's method"
+            " over the tests of"
+        )
+        sections += [
+            "### Against the parent",
+            against_parent(found),
+            f"{test} a column. OCE: mean over radii above 1.",
+        ]
         if "pairs" in arguments.only:
-            sections += ["### Against each other", *(against_each_other(found, metric) for metric in TITLES), f"{test} a table."]
+            sections += [
+                "### Against each other",
+                *(against_each_other(found, metric) for metric in TITLES),
+                f"{test} a table.",
+            ]
     if "claims" in arguments.only:
-        sections += ["### Claims", claims(found, theirs, threshold), "### Dominated in error, ECE, NLL and OCE at once", dominance(found)]
+        sections += [
+            "### Claims",
+            claims(found, theirs, threshold),
+            "### Dominated in error, ECE, NLL and OCE at once",
+            dominance(found),
+        ]
     if "published" in arguments.only:
         sections += ["### Beside the published numbers", beside(found, published)]
         if stem == "figure2":
@@ -121,13 +191,40 @@ def _save(figure: Any, stem: Path) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are")
-    parser.add_argument("--experiment", nargs="*", default=list(EXPERIMENTS), choices=list(EXPERIMENTS), help="these experiments")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
+    )
+    parser.add_argument(
+        "--experiment",
+        nargs="*",
+        default=list(EXPERIMENTS),
+        choices=list(EXPERIMENTS),
+        help="these experiments",
+    )
     parser.add_argument("--every", action="store_true", help="all runs in the folder, in one study")
-    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help="config keys in which runs may differ from the experiment's")
-    parser.add_argument("--only", nargs="*", default=USUAL, choices=PARTS, help=f"these parts (default: {' '.join(USUAL)})")
-    parser.add_argument("--threshold", type=float, default=1e-3, help="no improvement over a parent's number below this")
+    parser.add_argument(
+        "--free",
+        nargs="*",
+        default=[],
+        metavar="KEY",
+        help="config keys in which runs may differ from the experiment's",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=USUAL,
+        choices=PARTS,
+        help=f"these parts (default: {' '.join(USUAL)})",
+    )
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=1e-3,
+        help="no improvement over a parent's number below this",
+    )
     parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
     return parser.parse_args()
 

@@ -1,4 +1,6 @@
-"""What the paper and we claim of many tables, counted from the numbers: nothing here knows a result."""
+"""What the paper and we claim of many tables, counted from the numbers: nothing here knows a
+result.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,14 @@ from kdgraph.metrics import relative_improvement
 
 CRITERIA = ["error", "ece", "nll", "oce"]
 NLL = "calibration_nll"
-NO_CHOICE = "No gate on the best calibrator: not every record of a method with a density gate has learnt.calibrator.calibration_nll."
-NOTE = "ECE: 15 bins here, 10 edges published (15 of network and KDN). Largest sample of each table, counts on numbers of 4 decimals."
+NO_CHOICE = (
+    "No gate on the best calibrator: not every record of a method with a density gate has"
+    " learnt.calibrator.calibration_nll."
+)
+NOTE = (
+    "ECE: 15 bins here, 10 edges published (15 of network and KDN). Largest sample of each table,"
+    " counts on numbers of 4 decimals."
+)
 RADII = (1.5, 2.0, 5.0)
 
 
@@ -23,44 +31,72 @@ def claims(found: Tables, published: Tables | None, threshold: float) -> str:
     method = OURS[found.parent]
     here = _facts(found, method, "ece", threshold)
     there = _facts(published, method, "ece_by_edges", threshold) if published else {}
-    lines = head([f"{label(method)} against the {label('parent', found.parent)}", "here", "published"])
+    lines = head(
+        [f"{label(method)} against the {label('parent', found.parent)}", "here", "published"]
+    )
     lines += [line([claim, text, there.get(claim, "–")]) for claim, text in here.items()]
     return "\n".join([*lines, "", NOTE])
 
 
 def dominance(found: Tables) -> str:
-    """On how many tables each method is dominated in all criteria at once, OCE being the mean over radii above 1."""
+    """On how many tables each method is dominated in all criteria at once, OCE being the mean over
+    radii above 1.
+    """
     if missing := [name for name in CRITERIA if name not in found.values]:
         return f"Dominance needs {', '.join(missing)}, which the records do not have."
     lines = head(["method", "dominated on", "by"])
     for method in found.methods:
         by = [_dominating(found, table, method) for table in found.datasets]
-        counted = [f"{label(other, found.parent)} {n}" for other in found.methods if (n := sum(other in one for one in by))]
-        lines.append(line([label(method, found.parent), f"{sum(map(bool, by))} of {len(by)}", ", ".join(counted) or "–"]))
+        counted = [
+            f"{label(other, found.parent)} {n}"
+            for other in found.methods
+            if (n := sum(other in one for one in by))
+        ]
+        lines.append(
+            line(
+                [
+                    label(method, found.parent),
+                    f"{sum(map(bool, by))} of {len(by)}",
+                    ", ".join(counted) or "–",
+                ]
+            )
+        )
     return "\n".join([*lines, "", _what_was_chosen(found)])
 
 
 def with_choice(found: Tables) -> Tables:
-    """The same with one more method, :data:`~experiments.p1.cc18.records.CHOICE`: the gate on the best calibrator of each table.
+    """The same with one more method, :data:`~experiments.p1.cc18.records.CHOICE`: the gate on the
+    best calibrator of each table.
 
-    For each table and seed it is that of the methods with a density gate whose calibrator has the lowest NLL on the calibration rows; it
-    sees no test row. ``found`` comes back as it is where ``gated_best``, which chooses within a run, is among its methods, or where not
-    every record of these methods has that NLL.
+    For each table and seed it is that of the methods with a density gate whose calibrator has the
+    lowest NLL on the calibration rows; it sees no test row. ``found`` comes back as it is where
+    ``gated_best``, which chooses within a run, is among its methods, or where not every record of
+    these methods has that NLL.
     """
     if "gated_best" in found.methods:
         return found
-    gated = [method for method in found.methods if method.startswith("gated_") or method in OURS.values()]
+    gated = [
+        method for method in found.methods if method.startswith("gated_") or method in OURS.values()
+    ]
     runs = found.runs[found.runs.index.isin(gated, level="method")]
     if NLL not in runs or runs.empty or runs[NLL].isna().any():
         return found
     best = runs[NLL].unstack("method").idxmin(axis=1)
     chosen = runs.loc[[(table, method, seed) for (table, seed), method in best.items()]]
-    return replace(found, runs=pd.concat([found.runs, chosen.rename(index=dict.fromkeys(gated, CHOICE), level="method")]))
+    return replace(
+        found,
+        runs=pd.concat(
+            [found.runs, chosen.rename(index=dict.fromkeys(gated, CHOICE), level="method")]
+        ),
+    )
 
 
 def _what_was_chosen(found: Tables) -> str:
     if "gated_best" in found.methods:
-        return f"The gate on the best calibrator, chosen on calibration rows within each run, is {label('gated_best')}."
+        return (
+            "The gate on the best calibrator, chosen on calibration rows within each run, is"
+            f" {label('gated_best')}."
+        )
     if CHOICE not in found.methods:
         return NO_CHOICE
     runs = found.runs[NLL]
@@ -71,7 +107,9 @@ def _what_was_chosen(found: Tables) -> str:
 
 
 def _dominating(found: Tables, table: str, method: str) -> list[str]:
-    """The methods that dominate this one on a table; what was chosen is none, for it is one of the others."""
+    """The methods that dominate this one on a table; what was chosen is none, for it is one of the
+    others.
+    """
     of_table = found.values.loc[table][CRITERIA]
     return dominating(of_table.loc[method], of_table.drop(index=[method, CHOICE], errors="ignore"))
 
@@ -83,9 +121,14 @@ def _facts(found: Tables, method: str, ece: str, threshold: float) -> dict[str, 
         return {}
     ours, parent = error[method], error["parent"]
     facts = {
-        "median error": f"{number(median(ours), 4)} against {number(median(parent), 4)}, {number(median(ours) / median(parent))} times",
+        "median error": (
+            f"{number(median(ours), 4)} against {number(median(parent), 4)},"
+            f" {number(median(ours) / median(parent))} times"
+        ),
         "median improvement in error": _median(error, method, threshold),
-        "error lower or equal": f"{int((ours.round(DECIMALS) <= parent.round(DECIMALS)).sum())} of {len(error)}",
+        "error lower or equal": (
+            f"{int((ours.round(DECIMALS) <= parent.round(DECIMALS)).sum())} of {len(error)}"
+        ),
         "median improvement in ECE": _median(calibration, method, threshold),
         "ECE lower": _lower(calibration, method),
         "NLL lower": _lower(found.column("nll"), method),
@@ -94,7 +137,8 @@ def _facts(found: Tables, method: str, ece: str, threshold: float) -> dict[str, 
         oce, confidence = found.column(f"oce@{radius:g}"), found.column(f"mmc@{radius:g}")
         if (lower := _lower(oce, method)) != "–":
             facts[f"OCE lower at r={radius:g}"] = (
-                f"{lower}; median {number(oce[method].median(), 4)}, highest {number(oce[method].max(), 4)}"
+                f"{lower}; median {number(oce[method].median(), 4)}, highest"
+                f" {number(oce[method].max(), 4)}"
             )
         facts[f"median confidence at r={radius:g}"] = _both(confidence, method)
     return {claim: text for claim, text in facts.items() if text != "–"}
@@ -102,7 +146,11 @@ def _facts(found: Tables, method: str, ece: str, threshold: float) -> dict[str, 
 
 def _both(values: pd.DataFrame, method: str) -> str:
     both = values[["parent", method]].dropna()
-    return f"{number(median(both[method]))} against {number(median(both.parent))}" if len(both) else "–"
+    return (
+        f"{number(median(both[method]))} against {number(median(both.parent))}"
+        if len(both)
+        else "–"
+    )
 
 
 def _lower(values: pd.DataFrame, method: str) -> str:
@@ -111,5 +159,9 @@ def _lower(values: pd.DataFrame, method: str) -> str:
 
 
 def _median(values: pd.DataFrame, method: str, threshold: float) -> str:
-    better = relative_improvement(values["parent"].to_numpy(), values[method].to_numpy(), threshold=threshold)
-    return signed(median(better.values)) + (f" ({better.left_out} left out)" if better.left_out else "")
+    better = relative_improvement(
+        values["parent"].to_numpy(), values[method].to_numpy(), threshold=threshold
+    )
+    return signed(median(better.values)) + (
+        f" ({better.left_out} left out)" if better.left_out else ""
+    )

@@ -1,4 +1,6 @@
-"""Figure 2 and Figures 5 to 8: numbers of many tables as the curves and strips that kdgraph draws."""
+"""Figure 2 and Figures 5 to 8: numbers of many tables as the curves and strips that kdgraph
+draws.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,23 @@ from kdgraph.metrics import relative_improvement
 STRIPS = {"error": "error", "ece": "ECE", "mce": "MCE"}
 CURVES = {"error": "error", "ece": "ECE"}
 ROWS = "rows that fit and calibrate"
-OTHERS = ("isotonic", "sigmoid", "gated_isotonic", "gated_best", "refit", "temperature", "gated_temperature")
+OTHERS = (
+    "isotonic",
+    "sigmoid",
+    "gated_isotonic",
+    "gated_best",
+    "refit",
+    "temperature",
+    "gated_temperature",
+)
 N_STYLES = 6
 ON_PAGES = ("isotonic", "sigmoid", "gated_isotonic")
 KERNEL = "KDF or KDN"
 
 
 def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
-    """Improvements over the parent, a row for each parent: against rows where tables have several sizes, else one dot for each table.
+    """Improvements over the parent, a row for each parent: against rows where tables have several
+    sizes, else one dot for each table.
 
     Numbers that have no ECE of 15 bins are drawn with that between 10 edges, as the published ones.
     """
@@ -33,7 +44,11 @@ def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
     several = (numbers.groupby("dataset").learn.nunique() > 1).any()
     for parent in parents_of(numbers):
         found = tables(numbers, parent)
-        drawn = _against_rows(numbers[numbers.parent == parent], found, threshold) if several else _strips(found, threshold)
+        drawn = (
+            _against_rows(numbers[numbers.parent == parent], found, threshold)
+            if several
+            else _strips(found, threshold)
+        )
         if far := _against_radius(found, threshold):
             drawn["OCE"] = far
         panels[PARENTS[parent]] = drawn
@@ -41,30 +56,39 @@ def figure2(numbers: pd.DataFrame, threshold: float) -> Figure:
 
 
 def pages(numbers: pd.DataFrame, rows_a_page: int = ROWS_A_PAGE) -> list[Figure]:
-    """Figures 5 to 8: of each table error and ECE against rows, and confidence against radius at its largest sample.
+    """Figures 5 to 8: of each table error and ECE against rows, and confidence against radius at
+    its largest sample.
 
-    Tables are in the order of their names, or of their numbers where those are all that is known. Numbers that have no ECE of 15 bins are
-    drawn with that between 10 edges.
+    Tables are in the order of their names, or of their numbers where those are all that is known.
+    Numbers that have no ECE of 15 bins are drawn with that between 10 edges.
     """
     found = {parent: tables(numbers, parent) for parent in parents_of(numbers)}
     every = {dataset for one in found.values() for dataset in one.datasets}
     names = sorted(every, key=lambda name: (int(name) if name.isdigit() else 0, name))
-    methods = [method for method in ON_PAGES if all(method in one.methods for one in found.values())]
+    methods = [
+        method for method in ON_PAGES if all(method in one.methods for one in found.values())
+    ]
     rows = {
         dataset: {
-            f"{PARENTS[parent]} and {label(OURS[parent])}": _of_table(numbers, one, dataset, methods)
+            f"{PARENTS[parent]} and {label(OURS[parent])}": _of_table(
+                numbers, one, dataset, methods
+            )
             for parent, one in found.items()
             if dataset in one.datasets
         }
         for dataset in names
     }
     seeds = [n for one in found.values() for n in one.seeds]
-    return dataset_pages(rows, band_of=counted(seeds, "seed") if max(seeds) > 1 else None, rows=rows_a_page)
+    return dataset_pages(
+        rows, band_of=counted(seeds, "seed") if max(seeds) > 1 else None, rows=rows_a_page
+    )
 
 
 def _shown(found: Tables) -> list[str]:
     """The paper's method first, then as many others as can be told apart."""
-    return [OURS[found.parent], *(method for method in OTHERS if method in found.methods)][:N_STYLES]
+    return [OURS[found.parent], *(method for method in OTHERS if method in found.methods)][
+        :N_STYLES
+    ]
 
 
 def _strips(found: Tables, threshold: float) -> dict[str, Repeated]:
@@ -72,7 +96,10 @@ def _strips(found: Tables, threshold: float) -> dict[str, Repeated]:
     for metric, title in STRIPS.items():
         values = found.column(metric)
         if values.notna().any(axis=None):
-            curves = {method: _improvement(values["parent"], values[method], threshold)[:, None] for method in _shown(found)}
+            curves = {
+                method: _improvement(values["parent"], values[method], threshold)[:, None]
+                for method in _shown(found)
+            }
             drawn[title] = Repeated(np.array([1.0]), _with_parent(found, curves), "")
     return drawn
 
@@ -92,7 +119,10 @@ def _against_radius(found: Tables, threshold: float) -> Repeated | None:
         return None
     by_radius = [found.column(f"oce@{radius:g}") for radius in found.radii]
     curves = {
-        method: np.stack([_improvement(values["parent"], values[method], threshold) for values in by_radius], axis=1)
+        method: np.stack(
+            [_improvement(values["parent"], values[method], threshold) for values in by_radius],
+            axis=1,
+        )
         for method in _shown(found)
     }
     return Repeated(np.array(found.radii), _with_parent(found, curves), "radius")
@@ -108,7 +138,9 @@ def _improvement(parent: pd.Series, method: pd.Series, threshold: float) -> np.n
     return relative_improvement(parent.to_numpy(), method.to_numpy(), threshold=threshold).values
 
 
-def _of_table(numbers: pd.DataFrame, found: Tables, dataset: str, methods: Sequence[str]) -> dict[str, Repeated]:
+def _of_table(
+    numbers: pd.DataFrame, found: Tables, dataset: str, methods: Sequence[str]
+) -> dict[str, Repeated]:
     """Quantity → seeds of each method on one table, at parameters that all methods have."""
     mine = numbers[(numbers.dataset == dataset) & (numbers.parent == found.parent)]
     largest = mine[mine.learn == found.learn[dataset]]
@@ -118,12 +150,30 @@ def _of_table(numbers: pd.DataFrame, found: Tables, dataset: str, methods: Seque
     wanted = {
         "error": (mine[mine.metric == "error"], "learn", {"x_label": "rows", "log": True}),
         "ECE": (mine[mine.metric == ece], "learn", {"x_label": "rows", "log": True}),
-        "max confidence": (far, "at", {"x_label": "radius", "prior": float(known.prior.iloc[0]) if "prior" in known else None}),
+        "max confidence": (
+            far,
+            "at",
+            {
+                "x_label": "radius",
+                "prior": float(known.prior.iloc[0]) if "prior" in known else None,
+            },
+        ),
     }
-    shown = {"parent": "parent", OURS[found.parent]: KERNEL, **{method: label(method) for method in methods}}
+    shown = {
+        "parent": "parent",
+        OURS[found.parent]: KERNEL,
+        **{method: label(method) for method in methods},
+    }
     drawn = {}
     for quantity, (values, parameter, options) in wanted.items():
-        wide = {name: values[values.method == m].pivot_table(index="seed", columns=parameter, values="value") for m, name in shown.items()}
+        wide = {
+            name: (
+                values[values.method == m].pivot_table(
+                    index="seed", columns=parameter, values="value"
+                )
+            )
+            for m, name in shown.items()
+        }
         common = sorted(set.intersection(*(set(one.columns) for one in wide.values())))
         if common:
             curves = {name: one[common].to_numpy() for name, one in wide.items()}

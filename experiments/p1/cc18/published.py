@@ -1,4 +1,6 @@
-"""The stored numbers behind Figures 2 and 5 to 8 in the form of ours, and both beside each other."""
+"""The stored numbers behind Figures 2 and 5 to 8 in the form of ours, and both beside each
+other.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,20 @@ MEASURES = {
 }
 
 
-def published_numbers(priors: pd.Series | None = None, folder: Path = HERE, distance: str = "geodesic") -> pd.DataFrame:
-    """The stored numbers as :func:`~experiments.p1.cc18.records.frame` has ours, tables by their number.
+def published_numbers(
+    priors: pd.Series | None = None, folder: Path = HERE, distance: str = "geodesic"
+) -> pd.DataFrame:
+    """The stored numbers as :func:`~experiments.p1.cc18.records.frame` has ours, tables by their
+    number.
 
-    What was measured on spheres goes with the largest sample of its table; one table, 23517, has nothing else and is not here.
+    What was measured on spheres goes with the largest sample of its table; one table, 23517, has
+    nothing else and is not here.
 
     Parameters
     ----------
-    priors : number of a table (text) → the largest share of a class. What is stored is mean confidence; with these it gives OCE too, the
-        distance of the mean to the prior, on tables that are among them.
+    priors : number of a table (text) → the largest share of a class. What is stored is mean
+        confidence; with these it gives OCE too, the distance of the mean to the prior, on tables
+        that are among them.
     distance : of KDF and KDN; "euclidean" too.
     """
     stored = read_published(folder)
@@ -50,18 +57,25 @@ def published_numbers(priors: pd.Series | None = None, folder: Path = HERE, dist
     numbers = pd.concat(rows, ignore_index=True)
     largest = numbers.dataset.map(numbers.groupby("dataset").n_train.max())
     numbers = numbers.assign(
-        learn=numbers.n_train.fillna(largest), at=numbers.radius, seed=0, openml=numbers.dataset.astype(int),
-    ).drop(columns=["item", "kind", "page", "source", "n_train", "radius", "note"])  # fmt: skip
+        learn=numbers.n_train.fillna(largest),
+        at=numbers.radius,
+        seed=0,
+        openml=numbers.dataset.astype(int),
+    ).drop(columns=["item", "kind", "page", "source", "n_train", "radius", "note"])
     numbers = numbers[largest.notna()].astype({"learn": int})
     if priors is None:
         return numbers
-    confidence = numbers[(numbers.metric == "mmc") & (numbers["at"] > 0) & numbers.dataset.isin(priors.index)]
+    confidence = numbers[
+        (numbers.metric == "mmc") & (numbers["at"] > 0) & numbers.dataset.isin(priors.index)
+    ]
     oce = (confidence.value - confidence.dataset.map(priors)).abs()
     return pd.concat([numbers, confidence.assign(metric="oce", value=oce)], ignore_index=True)
 
 
 def priors_of(ours: Tables) -> pd.Series:
-    """Number of a table (text) → the largest share of a class among our training rows, of tables of OpenML."""
+    """Number of a table (text) → the largest share of a class among our training rows, of tables of
+    OpenML.
+    """
     prior = ours.column("prior")["parent"]
     return pd.Series({str(n): prior[dataset] for dataset, n in ours.openml.items()}, dtype=float)
 
@@ -74,54 +88,114 @@ def beside(ours: Tables, published: pd.DataFrame) -> str:
     measures = {name: title for name, title in MEASURES.items() if name in ours.values}
     lines = head(["method", *measures.values(), "OCE, parent's less method's, r=5"])
     for method in sorted(set(theirs.methods) & set(ours.methods), key=order):
-        pairs = [(theirs.column(name).loc[list(shared), method], ours.column(name).loc[list(shared.values()), method]) for name in measures]
+        pairs = [
+            (
+                theirs.column(name).loc[list(shared), method],
+                ours.column(name).loc[list(shared.values()), method],
+            )
+            for name in measures
+        ]
         cells = [f"{number(median(stored))} / {number(median(here))}" for stored, here in pairs]
-        lines.append(line([label(method, ours.parent), *cells, _oce_differences(theirs, ours, shared, method)]))
-    what = "ECE: of 10 edges, theirs of network and KDN of 15" if "ece_by_edges" in measures else "no ECE, which needs metrics=published"
-    note = f"Medians over {len(shared)} of the {len(theirs.datasets)} published tables. Of each cell: published / ours. {what}."
-    return "\n".join([*lines, "", note + " OCE here: distance of the mean confidence to the prior."])
+        lines.append(
+            line(
+                [label(method, ours.parent), *cells, _oce_differences(theirs, ours, shared, method)]
+            )
+        )
+    what = (
+        "ECE: of 10 edges, theirs of network and KDN of 15"
+        if "ece_by_edges" in measures
+        else "no ECE, which needs metrics=published"
+    )
+    note = (
+        f"Medians over {len(shared)} of the {len(theirs.datasets)} published tables. Of each cell:"
+        f" published / ours. {what}."
+    )
+    return "\n".join(
+        [*lines, "", note + " OCE here: distance of the mean confidence to the prior."]
+    )
 
 
 def table_by_table(ours: Tables, published: pd.DataFrame) -> str:
-    """Published / ours on each table that both have: rows that learn, error, confidence at radius 5."""
+    """Published / ours on each table that both have: rows that learn, error, confidence at radius
+    5.
+    """
     theirs, shared = _shared(ours, published)
     methods = sorted(set(theirs.methods) & set(ours.methods), key=order)
     names = [label(method, ours.parent) for method in methods]
-    lines = head(["OpenML", "table", "rows", *(f"error, {name}" for name in names), *(f"r=5, {name}" for name in names)])
+    lines = head(
+        [
+            "OpenML",
+            "table",
+            "rows",
+            *(f"error, {name}" for name in names),
+            *(f"r=5, {name}" for name in names),
+        ]
+    )
     both = [(theirs.column(metric), ours.column(metric)) for metric in ("error", "mmc@5")]
     for openml, dataset in shared.items():
-        cells = [f"{number(a.loc[openml, method])} / {number(b.loc[dataset, method])}" for a, b in both for method in methods]
-        lines.append(line([openml, dataset, f"{theirs.learn[openml]:,} / {ours.learn[dataset]:,}", *cells]))
+        cells = [
+            f"{number(a.loc[openml, method])} / {number(b.loc[dataset, method])}"
+            for a, b in both
+            for method in methods
+        ]
+        lines.append(
+            line([openml, dataset, f"{theirs.learn[openml]:,} / {ours.learn[dataset]:,}", *cells])
+        )
     return "\n".join(lines)
 
 
 def by_size(ours: pd.DataFrame, published: pd.DataFrame, parent: str, threshold: float) -> str:
-    """Median improvements against the number of rows, published / ours, with the number of tables."""
+    """Median improvements against the number of rows, published / ours, with the number of
+    tables.
+    """
     lines = head(["improvement", "method", *(f"n = {size:,}" for size in SIZES)])
     for metric, title in (("error", "error"), ("ece_by_edges", "ECE")):
-        both = [improvement_by_size(numbers[numbers.parent == parent], metric, threshold) for numbers in (published, ours)]
+        both = [
+            improvement_by_size(numbers[numbers.parent == parent], metric, threshold)
+            for numbers in (published, ours)
+        ]
         for method in sorted(both[0].methods & both[1].methods, key=order):
             medians = [at_sizes(one.curves[method], one.sizes, SIZES) for one in both]
-            cells = [" / ".join(f"{signed(value)} ({count})" for value, count in pair) for pair in zip(*medians, strict=True)]
+            cells = [
+                " / ".join(f"{signed(value)} ({count})" for value, count in pair)
+                for pair in zip(*medians, strict=True)
+            ]
             lines.append(line([title, label(method, parent), *cells]))
-    return "\n".join([*lines, "", "Of each cell: published / ours, in brackets the tables that have so many rows."])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "Of each cell: published / ours, in brackets the tables that have so many rows.",
+        ]
+    )
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """Of the runs of ``paper/p1/cc18`` below a folder, with Euclidean distances too, as :func:`in_published_terms`."""
+    """Of the runs of ``paper/p1/cc18`` below a folder, with Euclidean distances too, as
+    :func:`in_published_terms`.
+    """
     return of_records(runs_of_tables("paper/p1/cc18", folder, free=["calibrator.distance"]))
 
 
 def of_records(records: Sequence[Record]) -> pd.DataFrame:
-    """The same of records. Euclidean distances have tables of their own, so a seed that they lack stays with the others."""
-    euclidean, others = ([record for record in records if method_of(record).endswith(EUCLIDEAN) == is_one] for is_one in (True, False))
+    """The same of records. Euclidean distances have tables of their own, so a seed that they lack
+    stays with the others.
+    """
+    euclidean, others = (
+        [record for record in records if method_of(record).endswith(EUCLIDEAN) == is_one]
+        for is_one in (True, False)
+    )
     also = in_published_terms(frame(euclidean))
-    also = also[also.method.str.endswith(EUCLIDEAN)] if len(also) else also  # their parents are those of the others
+    also = (
+        also[also.method.str.endswith(EUCLIDEAN)] if len(also) else also
+    )  # their parents are those of the others
     return pd.concat([in_published_terms(frame(others)), also], ignore_index=True)
 
 
 def in_published_terms(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of runs as Figure 2 has them in the paper's ``published.csv``, by seed; those that it does not have are left out."""
+    """Numbers of runs as Figure 2 has them in the paper's ``published.csv``, by seed; those that it
+    does not have are left out.
+    """
     rows = [
         {"item": "Figure 2", "dataset": "cc18", "ood": None, "seed": seed, "variant": "", **row}
         for (parent, seed), of in numbers.groupby(["parent", "seed"])
@@ -135,15 +209,27 @@ def in_published_terms(numbers: pd.DataFrame) -> pd.DataFrame:
 
 def _of_seed(numbers: pd.DataFrame, parent: str) -> Iterator[dict[str, Any]]:
     """Improvements by size; then medians, quartiles and counts at the largest samples."""
-    called = {method: name for distance in ("geodesic", EUCLIDEAN) for name, method in _methods(parent, distance)}
+    called = {
+        method: name
+        for distance in ("geodesic", EUCLIDEAN)
+        for name, method in _methods(parent, distance)
+    }
     none = float("nan")
     for metric in ("error", "ece_by_edges"):
         found = improvement_by_size(numbers, metric, threshold=0)
         for method in found.methods & set(called):
-            for n, (value, count) in zip(SIZES, at_sizes(found.curves[method], found.sizes, SIZES), strict=True):
+            for n, (value, count) in zip(
+                SIZES, at_sizes(found.curves[method], found.sizes, SIZES), strict=True
+            ):
                 if count:
                     name = f"relative improvement in {metric}, median of tables"
-                    yield {"metric": name, "method": called[method], "n_train": n, "radius": none, "value": value}
+                    yield {
+                        "metric": name,
+                        "method": called[method],
+                        "n_train": n,
+                        "radius": none,
+                        "value": value,
+                    }
     largest = tables(numbers, parent)
     for metric in (name for name in MEASURES if name in largest.values):
         measure, _, radius = metric.partition("@")
@@ -157,33 +243,57 @@ def _of_seed(numbers: pd.DataFrame, parent: str) -> Iterator[dict[str, Any]]:
 
 def _against_parent(parent: pd.Series, method: pd.Series, measure: str) -> dict[str, float]:
     if measure == "mmc":
-        return {"mmc of the forest at most .02 above, tables": float((parent - method <= 0.02).sum())}
+        return {
+            "mmc of the forest at most .02 above, tables": float((parent - method <= 0.02).sum())
+        }
     improvement = (parent - method) / parent
     quartiles = {"lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75}
-    counts = {"error": ("error no higher", method <= parent), "ece_by_edges": ("ece_by_edges lower", method < parent)}
-    name, holds = counts[measure]
-    return {f"relative improvement in {measure}, {called} of tables": float(improvement.quantile(q)) for called, q in quartiles.items()} | {
-        f"{name} than the parent's, tables": float(holds.sum())
+    counts = {
+        "error": ("error no higher", method <= parent),
+        "ece_by_edges": ("ece_by_edges lower", method < parent),
     }
+    name, holds = counts[measure]
+    return {
+        f"relative improvement in {measure}, {called} of tables": float(improvement.quantile(q))
+        for called, q in quartiles.items()
+    } | {f"{name} than the parent's, tables": float(holds.sum())}
 
 
 def _oce_differences(theirs: Tables, ours: Tables, shared: dict[str, str], method: str) -> str:
-    """Median absolute improvement at radius 5, published / ours, as the published Figure 2 has it."""
+    """Median absolute improvement at radius 5, published / ours, as the published Figure 2 has
+    it.
+    """
     found = []
     for of, names in ((theirs, list(shared)), (ours, list(shared.values()))):
-        away = of.column("mmc@5").loc[names].sub(priors_of(ours)[list(shared)].to_numpy(), axis=0).abs()
-        found.append(signed(median(absolute_improvement(away["parent"].to_numpy(), away[method].to_numpy()))))
+        away = (
+            of.column("mmc@5")
+            .loc[names]
+            .sub(priors_of(ours)[list(shared)].to_numpy(), axis=0)
+            .abs()
+        )
+        found.append(
+            signed(median(absolute_improvement(away["parent"].to_numpy(), away[method].to_numpy())))
+        )
     return " / ".join(found)
 
 
 def _shared(ours: Tables, published: pd.DataFrame) -> tuple[Tables, dict[str, str]]:
     """The published tables, and number → our name of those that we have too."""
     theirs = tables(published, ours.parent)
-    return theirs, {str(n): dataset for dataset, n in sorted(ours.openml.items(), key=lambda item: item[1]) if str(n) in theirs.datasets}
+    return theirs, {
+        str(n): dataset
+        for dataset, n in sorted(ours.openml.items(), key=lambda item: item[1])
+        if str(n) in theirs.datasets
+    }
 
 
 def _methods(parent: str, distance: str) -> list[tuple[str, str]]:
     """What ``published.csv`` calls it, and what :mod:`experiments.p1.cc18.records` does."""
     name, method = NAMES[parent]
     ours = f"{method}_{EUCLIDEAN}" if distance == EUCLIDEAN else method
-    return [(name, "parent"), (f"{method} {distance}", ours), (f"isotonic on {name}", "isotonic"), (f"sigmoid on {name}", "sigmoid")]
+    return [
+        (name, "parent"),
+        (f"{method} {distance}", ours),
+        (f"isotonic on {name}", "isotonic"),
+        (f"sigmoid on {name}", "sigmoid"),
+    ]

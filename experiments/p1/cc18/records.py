@@ -1,4 +1,6 @@
-"""Runs on many tables as data frames: one row for each number, means over seeds, and one row for each table and method."""
+"""Runs on many tables as data frames: one row for each number, means over seeds, and one row for
+each table and method.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,18 @@ METHODS = {
 }
 """Calibrator of a run, with its gate → what people read, in the order of tables."""
 CHOICE = "gate_on_best"
-"""Stands among methods for what is chosen for each table and seed; see :mod:`experiments.p1.cc18.claims`."""
+"""Stands among methods for what is chosen for each table and seed; see
+:mod:`experiments.p1.cc18.claims`.
+"""
 OURS = {"random_forest": "kdf", "mlp": "kdn"}
 """The paper's method on each parent."""
 ON_TEST = ["error", "nll", "ece", "mce", "ece_by_edges"]
 ON_SPHERES = ["oce", "mmc"]
 KEY = ["dataset", "learn", "parent", "method", "seed"]
 SAME = 1e-9
-"""How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by another machine."""
+"""How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by
+another machine.
+"""
 
 
 class Inconsistent(Exception):
@@ -56,8 +62,8 @@ class Tables:
     Attributes
     ----------
     parent : the parent's name in the records.
-    runs : a row for each table, method and seed, a column for each number: ``error``, ``ece``, ``oce@1.5``, ``mmc@5``, ``oce`` (mean over
-        radii above 1), ``prior``.
+    runs : a row for each table, method and seed, a column for each number: ``error``, ``ece``,
+        ``oce@1.5``, ``mmc@5``, ``oce`` (mean over radii above 1), ``prior``.
     learn : table → rows that fit and calibrate.
     openml : table → its number on openml.org, of those that have one.
     left_out : tables on which some method has no run, with what is missing.
@@ -92,11 +98,19 @@ class Tables:
     @property
     def radii(self) -> list[float]:
         """Of the spheres, from 1 on."""
-        return sorted(r for r in (float(name[4:]) for name in self.values if name.startswith("oce@")) if r >= 1)
+        return sorted(
+            r
+            for r in (float(name[4:]) for name in self.values if name.startswith("oce@"))
+            if r >= 1
+        )
 
     def column(self, name: str) -> pd.DataFrame:
-        """A row for each table, a column for each method; NaN where the records have no such number."""
-        values = self.values[name] if name in self.values else pd.Series(np.nan, index=self.values.index)
+        """A row for each table, a column for each method; NaN where the records have no such
+        number.
+        """
+        values = (
+            self.values[name] if name in self.values else pd.Series(np.nan, index=self.values.index)
+        )
         return values.unstack("method")[self.methods]
 
 
@@ -107,14 +121,20 @@ def order(method: str) -> tuple[int, str]:
 
 def label(method: str, parent: str = "") -> str:
     """What people read; the parent's own name where it is given."""
-    return PARENTS.get(parent, parent) if method == "parent" and parent else METHODS.get(method, method.replace("_", " "))
+    return (
+        PARENTS.get(parent, parent)
+        if method == "parent" and parent
+        else METHODS.get(method, method.replace("_", " "))
+    )
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """One row for each number of each run: columns :data:`KEY`, ``openml, metric, at, value``. The parent counts once.
+    """One row for each number of each run: columns :data:`KEY`, ``openml, metric, at, value``. The
+    parent counts once.
 
-    ``at`` is the radius of a sphere, NaN on test rows; but the confidence of test rows, ``mmc``, is at 0, where the published figures have
-    it. Beside :data:`ON_TEST` and, from radius 1 on, :data:`ON_SPHERES` there are the metrics ``prior``, the largest share of a class, and
+    ``at`` is the radius of a sphere, NaN on test rows; but the confidence of test rows, ``mmc``, is
+    at 0, where the published figures have it. Beside :data:`ON_TEST` and, from radius 1 on,
+    :data:`ON_SPHERES` there are the metrics ``prior``, the largest share of a class, and
     ``calibration_nll``, which the calibrator says of itself.
 
     Raises
@@ -134,7 +154,10 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     if (spread > SAME).any():
         dataset, learn, parent, _, seed, metric, _ = spread.idxmax()
         which = f"the {PARENTS.get(parent, parent)} on {dataset}, {learn} rows, seed {seed},"
-        raise Inconsistent(f"{which} has two values of {metric}, so it was fitted or tested in two settings; keep the runs of one of them")
+        raise Inconsistent(
+            f"{which} has two values of {metric}, so it was fitted or tested in two settings; keep"
+            " the runs of one of them"
+        )
     return everything.drop_duplicates(where, ignore_index=True)
 
 
@@ -148,13 +171,21 @@ def tables(numbers: pd.DataFrame, parent: str) -> Tables:
     on = mine.groupby("method").dataset.nunique()
     methods = list(on[2 * on >= mine.dataset.nunique()].index)
     complete, left_out = _complete(mine[mine.method.isin(methods)], methods)
-    column = complete.metric + complete["at"].map(lambda radius: "" if np.isnan(radius) else f"@{radius:g}")
-    runs = complete.assign(column=column).pivot_table(index=["dataset", "method", "seed"], columns="column", values="value")
+    column = complete.metric + complete["at"].map(
+        lambda radius: "" if np.isnan(radius) else f"@{radius:g}"
+    )
+    runs = complete.assign(column=column).pivot_table(
+        index=["dataset", "method", "seed"], columns="column", values="value"
+    )
     far = [name for name in runs if name.startswith("oce@") and float(name[4:]) > 1]
     if far:
         runs["oce"] = runs[far].mean(axis=1)
-    openml = complete.dropna(subset="openml").groupby("dataset").openml.first().astype(int).to_dict()
-    return Tables(parent, runs, complete.groupby("dataset").learn.first().to_dict(), openml, left_out)
+    openml = (
+        complete.dropna(subset="openml").groupby("dataset").openml.first().astype(int).to_dict()
+    )
+    return Tables(
+        parent, runs, complete.groupby("dataset").learn.first().to_dict(), openml, left_out
+    )
 
 
 def parents_of(numbers: pd.DataFrame) -> list[str]:
@@ -163,29 +194,43 @@ def parents_of(numbers: pd.DataFrame) -> list[str]:
 
 
 def method_of(record: Record) -> str:
-    """The calibrator's name, with ``gated_`` before it if there is a gate, and what its distances are after it if Euclidean."""
-    calibrator = record["calibrator"].removesuffix("_on_network")  # a parent's candidates are its own; the choice among them is one method
+    """The calibrator's name, with ``gated_`` before it if there is a gate, and what its distances
+    are after it if Euclidean.
+    """
+    calibrator = record["calibrator"].removesuffix(
+        "_on_network"
+    )  # a parent's candidates are its own; the choice among them is one method
     if record["config"]["calibrator"].get("distance") == EUCLIDEAN:
         calibrator = f"{calibrator}_{EUCLIDEAN}"
     return calibrator if record["gate"] == "none" else f"gated_{calibrator}"
 
 
 def _complete(mine: pd.DataFrame, methods: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Rows of tables and seeds that all methods have; and of each table that has none, what is missing."""
+    """Rows of tables and seeds that all methods have; and of each table that has none, what is
+    missing.
+    """
     having = mine.groupby(["dataset", "seed"]).method.nunique()
     full = having[having == len(methods)].index
     kept = mine[pd.MultiIndex.from_frame(mine[["dataset", "seed"]]).isin(full)]
     missing = {}
     for dataset in sorted(set(mine.dataset) - set(kept.dataset)):
         lacking = sorted(set(methods) - set(mine[mine.dataset == dataset].method), key=order)
-        missing[dataset] = "no run of " + ", ".join(map(label, lacking)) if lacking else "no seed that all methods have"
+        missing[dataset] = (
+            "no run of " + ", ".join(map(label, lacking))
+            if lacking
+            else "no seed that all methods have"
+        )
     return kept, missing
 
 
 def _rows(record: Record) -> Iterable[Record]:
     about, source = record["dataset"], record["dataset"].get("source") or {}
     known = _key(record)
-    shared = {**known, "openml": source.get("id") if source.get("source") == "openml" else None, "at": np.nan}
+    shared = {
+        **known,
+        "openml": source.get("id") if source.get("source") == "openml" else None,
+        "at": np.nan,
+    }
     own = (record["learnt"].get("calibrator") or {}).get("calibration_nll")
     if own is not None:
         yield {**shared, "metric": "calibration_nll", "value": own}
@@ -202,8 +247,16 @@ def _rows(record: Record) -> Iterable[Record]:
 
 def _key(record: Record) -> Record:
     about = record["dataset"]
-    parent = "mlp" if record["parent"].endswith("mlp") else record["parent"]  # those of other widths have longer names
-    values = about["name"], about["n_train"] + about["n_calibration"], parent, method_of(record), record["seed"]
+    parent = (
+        "mlp" if record["parent"].endswith("mlp") else record["parent"]
+    )  # those of other widths have longer names
+    values = (
+        about["name"],
+        about["n_train"] + about["n_calibration"],
+        parent,
+        method_of(record),
+        record["seed"],
+    )
     return dict(zip(KEY, values, strict=True))
 
 
@@ -214,8 +267,14 @@ def _check_one_each(records: Sequence[Record]) -> None:
         if key in seen:
             differing = sorted(_differing(seen[key]["config"], record["config"]))
             dataset, learn, parent, method, seed = key
-            which = f"{label(method)} on {PARENTS.get(parent, parent)}, {dataset}, {learn} rows, seed {seed}"
-            raise Inconsistent(f"two runs of {which}, which differ in {', '.join(differing) or 'nothing'}; keep one of them")
+            which = (
+                f"{label(method)} on {PARENTS.get(parent, parent)}, {dataset}, {learn} rows, seed"
+                f" {seed}"
+            )
+            raise Inconsistent(
+                f"two runs of {which}, which differ in {', '.join(differing) or 'nothing'}; keep"
+                " one of them"
+            )
         seen[key] = record
 
 

@@ -1,4 +1,6 @@
-"""Improvement over the parent against the sample size, of tables that were sampled at different sizes."""
+"""Improvement over the parent against the sample size, of tables that were sampled at different
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,10 @@ from experiments.p1.cc18.statistics import median
 from kdgraph.metrics import relative_improvement
 
 FEWEST = 90
-"""Rows of a sample that counts. Of 100 rows of a table with many classes most belong to classes too rare to be calibrated, and are left
-out: what remains is another problem, with fewer rows and classes."""
+"""Rows of a sample that counts. Of 100 rows of a table with many classes most belong to classes too
+rare to be calibrated, and are left out: what remains is another problem, with fewer rows and
+classes.
+"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class BySize:
 
 
 def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) -> BySize:
-    """Eq. 19 on means over seeds, then linear interpolation in the number of rows to the sizes of all tables, as for the paper's Figure 2.
+    """Eq. 19 on means over seeds, then linear interpolation in the number of rows to the sizes of
+    all tables, as for the paper's Figure 2.
 
     Parameters
     ----------
@@ -47,18 +52,37 @@ def improvement_by_size(numbers: pd.DataFrame, metric: str, threshold: float) ->
     threshold : as of :func:`kdgraph.metrics.relative_improvement`.
     """
     numbers = numbers[numbers.learn >= FEWEST]
-    means = numbers[numbers.metric == metric].groupby(["dataset", "learn", "method"]).value.mean().unstack("method")
+    means = (
+        numbers[numbers.metric == metric]
+        .groupby(["dataset", "learn", "method"])
+        .value.mean()
+        .unstack("method")
+    )
     if "parent" not in means:
         return BySize(np.array([]), {}, 0)
     sizes = np.unique(means.index.get_level_values("learn").to_numpy(dtype=np.float64))
-    found = {method: relative_improvement(means.parent.to_numpy(), means[method].to_numpy(), threshold=threshold) for method in means}
+    found = {
+        method: relative_improvement(
+            means.parent.to_numpy(), means[method].to_numpy(), threshold=threshold
+        )
+        for method in means
+    }
     values = pd.DataFrame({method: one.values for method, one in found.items()}, index=means.index)
-    curves = {method: np.stack([_interpolated(one, sizes) for _, one in values[method].groupby("dataset")]) for method in values}
+    curves = {
+        method: np.stack(
+            [_interpolated(one, sizes) for _, one in values[method].groupby("dataset")]
+        )
+        for method in values
+    }
     return BySize(sizes, curves, found["parent"].left_out)
 
 
-def at_sizes(curve: np.ndarray, sizes: np.ndarray, wanted: Sequence[float]) -> list[tuple[float, int]]:
-    """Median over tables, and how many tables there are, at each wanted size; NaN and 0 where none is so large."""
+def at_sizes(
+    curve: np.ndarray, sizes: np.ndarray, wanted: Sequence[float]
+) -> list[tuple[float, int]]:
+    """Median over tables, and how many tables there are, at each wanted size; NaN and 0 where none
+    is so large.
+    """
     found = []
     for size in wanted:
         values = np.array([np.interp(size, sizes, row, left=np.nan, right=np.nan) for row in curve])
@@ -70,4 +94,6 @@ def _interpolated(of_table: pd.Series, sizes: np.ndarray) -> np.ndarray:
     known = of_table.dropna()
     if known.empty:
         return np.full(len(sizes), np.nan)
-    return np.interp(sizes, known.index.get_level_values("learn"), known.to_numpy(), left=np.nan, right=np.nan)
+    return np.interp(
+        sizes, known.index.get_level_values("learn"), known.to_numpy(), left=np.nan, right=np.nan
+    )

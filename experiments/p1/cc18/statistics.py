@@ -1,4 +1,6 @@
-"""Medians over tables, and what dominates what; comparisons of two methods are :func:`kdgraph.results.comparison.paired.compare`."""
+"""Medians over tables, and what dominates what; comparisons of two methods are
+:func:`kdgraph.results.comparison.paired.compare`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import numpy as np
 import pandas as pd
 
 DECIMALS = 4
-"""To which the paper's numbers are rounded before they are compared, and so are ours beside them."""
+"""To which the paper's numbers are rounded before they are compared, and so are ours beside
+them.
+"""
 
 
 def median(values: pd.Series | np.ndarray) -> float:
@@ -17,12 +21,14 @@ def median(values: pd.Series | np.ndarray) -> float:
 
 
 def dominating(chosen: pd.Series, others: pd.DataFrame) -> list[str]:
-    """Which rows of ``others`` are nowhere higher than ``chosen`` and somewhere lower, in all of its numbers; lower is better.
+    """Which rows of ``others`` are nowhere higher than ``chosen`` and somewhere lower, in all of
+    its numbers; lower is better.
 
     Parameters
     ----------
     chosen : a number for each criterion.
-    others : a row for each method, the same criteria as columns. One that lacks a number dominates nothing.
+    others : a row for each method, the same criteria as columns. One that lacks a number dominates
+        nothing.
     """
     mine, theirs = chosen.round(DECIMALS), others[chosen.index].round(DECIMALS)
     nowhere_worse, somewhere_better = (theirs <= mine).all(axis=1), (theirs < mine).any(axis=1)

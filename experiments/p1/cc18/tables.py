@@ -1,4 +1,6 @@
-"""Tables of methods over many data sets: medians, improvements over the parent, wins and losses with a paired test."""
+"""Tables of methods over many data sets: medians, improvements over the parent, wins and losses
+with a paired test.
+"""
 
 from __future__ import annotations
 
@@ -16,46 +18,103 @@ IMPROVED = ["error", "ece", "mce"]
 
 
 def in_distribution(found: Tables, threshold: float) -> str:
-    """Medians over tables of means over seeds, and of improvements over the parent, with how many tables have none."""
+    """Medians over tables of means over seeds, and of improvements over the parent, with how many
+    tables have none.
+    """
     metrics = ["error", "nll", "ece", "mce"]
-    lines = head(["method", *(TITLES[m] for m in metrics), *(f"{TITLES[m]} improvement" for m in IMPROVED)])
+    lines = head(
+        ["method", *(TITLES[m] for m in metrics), *(f"{TITLES[m]} improvement" for m in IMPROVED)]
+    )
     for method in found.methods:
         medians = [number(median(found.column(metric)[method]), 4) for metric in metrics]
-        better = ["–"] * len(IMPROVED) if method == "parent" else [_improvement(found, metric, method, threshold) for metric in IMPROVED]
+        better = (
+            ["–"] * len(IMPROVED)
+            if method == "parent"
+            else [_improvement(found, metric, method, threshold) for metric in IMPROVED]
+        )
         lines.append(line([_name(found, method), *medians, *better]))
     return "\n".join(lines)
 
 
 def far_field(found: Tables) -> str:
-    """Medians over tables of OCE at each radius from 1 on, and the highest of any table at the last."""
+    """Medians over tables of OCE at each radius from 1 on, and the highest of any table at the
+    last.
+    """
     if not found.radii:
         return "No run has spheres."
-    lines = head(["method", *(f"OCE r={radius:g}" for radius in found.radii), f"highest at r={found.radii[-1]:g}"])
+    lines = head(
+        [
+            "method",
+            *(f"OCE r={radius:g}" for radius in found.radii),
+            f"highest at r={found.radii[-1]:g}",
+        ]
+    )
     for method in found.methods:
         by_radius = [found.column(f"oce@{radius:g}")[method] for radius in found.radii]
-        lines.append(line([_name(found, method), *(number(median(one), 4) for one in by_radius), number(by_radius[-1].max(), 4)]))
+        lines.append(
+            line(
+                [
+                    _name(found, method),
+                    *(number(median(one), 4) for one in by_radius),
+                    number(by_radius[-1].max(), 4),
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
 def against_parent(found: Tables) -> str:
-    """Wins/ties/losses of each method against the parent, with the p value of the paired test, adjusted over the methods of a column."""
+    """Wins/ties/losses of each method against the parent, with the p value of the paired test,
+    adjusted over the methods of a column.
+    """
     methods = [method for method in found.methods if method != "parent"]
     columns = []
     for metric in TITLES:
         values = found.column(metric)
-        columns.append(_cells([compare(values[method], values["parent"], decimals=DECIMALS) for method in methods]))
+        columns.append(
+            _cells(
+                [compare(values[method], values["parent"], decimals=DECIMALS) for method in methods]
+            )
+        )
     lines = head(["method", *TITLES.values()])
-    return "\n".join([*lines, *(line([_name(found, method), *cells]) for method, *cells in zip(methods, *columns, strict=True))])
+    return "\n".join(
+        [
+            *lines,
+            *(
+                line([_name(found, method), *cells])
+                for method, *cells in zip(methods, *columns, strict=True)
+            ),
+        ]
+    )
 
 
 def against_each_other(found: Tables, metric: str) -> str:
-    """Wins/ties/losses of each row's method against each column's, p values adjusted over all pairs."""
+    """Wins/ties/losses of each row's method against each column's, p values adjusted over all
+    pairs.
+    """
     methods = [method for method in found.methods if method not in ("parent", CHOICE)]
     values, pairs = found.column(metric), list(combinations(methods, 2))
-    cells = dict(zip(pairs, _cells([compare(values[a], values[b], decimals=DECIMALS) for a, b in pairs]), strict=True))
+    cells = dict(
+        zip(
+            pairs,
+            _cells([compare(values[a], values[b], decimals=DECIMALS) for a, b in pairs]),
+            strict=True,
+        )
+    )
     lines = head([TITLES[metric], *(_name(found, method) for method in methods[1:])])
     for i, row in enumerate(methods[:-1]):
-        lines.append(line([_name(found, row), *("" if j <= i else cells[row, column] for j, column in enumerate(methods) if j)]))
+        lines.append(
+            line(
+                [
+                    _name(found, row),
+                    *(
+                        "" if j <= i else cells[row, column]
+                        for j, column in enumerate(methods)
+                        if j
+                    ),
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
@@ -63,7 +122,10 @@ def heading(found: Tables, of_paper: int | None = None) -> str:
     """How many tables and seeds there are, and which tables are not among them."""
     rows = found.learn.values()
     paper = f" of the paper's {of_paper}" if of_paper else ""
-    text = f"{len(found.datasets)}{paper} tables, {counted(found.seeds, 'seed')} each, {min(rows):,} to {max(rows):,} rows"
+    text = (
+        f"{len(found.datasets)}{paper} tables, {counted(found.seeds, 'seed')} each, {min(rows):,}"
+        f" to {max(rows):,} rows"
+    )
     text += " that fit and calibrate."
     missing = "; ".join(f"{dataset} ({why})" for dataset, why in found.left_out.items())
     return text + (f" Left out: {missing}." if missing else "")
@@ -71,13 +133,18 @@ def heading(found: Tables, of_paper: int | None = None) -> str:
 
 def _improvement(found: Tables, metric: str, method: str, threshold: float) -> str:
     values = found.column(metric)
-    better = relative_improvement(values["parent"].to_numpy(), values[method].to_numpy(), threshold=threshold)
+    better = relative_improvement(
+        values["parent"].to_numpy(), values[method].to_numpy(), threshold=threshold
+    )
     return signed(median(better.values)) + (f" ({better.left_out})" if better.left_out else "")
 
 
 def _cells(comparisons: Sequence[Comparison]) -> list[str]:
     adjusted = holm([one.p for one in comparisons])
-    return [f"{one} ({_p(p)})" if one.wins + one.ties + one.losses else "–" for one, p in zip(comparisons, adjusted, strict=True)]
+    return [
+        f"{one} ({_p(p)})" if one.wins + one.ties + one.losses else "–"
+        for one, p in zip(comparisons, adjusted, strict=True)
+    ]
 
 
 def _p(value: float) -> str:

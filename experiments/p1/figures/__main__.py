@@ -1,7 +1,9 @@
-"""Draw Figures 1, 3 and 4 of Dey et al. from finished runs, and print their numbers beside the published ones.
+"""Draw Figures 1, 3 and 4 of Dey et al. from finished runs, and print their numbers beside the
+published ones.
 
-``python -m experiments.p1.figures outputs`` after the experiments ``paper/p1/simulations``, ``trunk`` and ``shapes`` (``posteriors`` for
-Figure 4 alone); any subset of runs will do. ``--free parent.hidden`` takes runs that differ in that key too, ``--only figure3`` draws one.
+``python -m experiments.p1.figures outputs`` after the experiments ``paper/p1/simulations``,
+``trunk`` and ``shapes`` (``posteriors`` for Figure 4 alone); any subset of runs will do. ``--free
+parent.hidden`` takes runs that differ in that key too, ``--only figure3`` draws one.
 """
 
 from __future__ import annotations
@@ -26,16 +28,35 @@ from experiments.p1.figures.numbers import frame
 from experiments.p1.figures.tables import figure1_table, figure3_table, trunk_table
 from kdgraph.config import compose
 from kdgraph.data.simulations.shapes import Canvas
-from kdgraph.figures import Repeated, confidence_against_shift, image_row, posterior_grid, simulation_summary
+from kdgraph.figures import (
+    Repeated,
+    confidence_against_shift,
+    image_row,
+    posterior_grid,
+    simulation_summary,
+)
 from kdgraph.runner import stages
 
 HERE = Path(__file__).resolve().parents[1]
 """The folder of the paper, where the pictures are."""
-SIMULATIONS = {"gaussian_xor": "Gaussian XOR", "spiral": "spiral", "circle": "circle", "sinewave": "sinewave", "polynomial": "polynomial"}
+SIMULATIONS = {
+    "gaussian_xor": "Gaussian XOR",
+    "spiral": "spiral",
+    "circle": "circle",
+    "sinewave": "sinewave",
+    "polynomial": "polynomial",
+}
 GROUPS = {"random_forest": ("random forest", "KDF"), "mlp": ("network", "KDN")}
-DISTANCES = {"geodesic": "geodesic", "euclidean": "Euclidean", "scaled": "scaled", "default": "default distance"}
+DISTANCES = {
+    "geodesic": "geodesic",
+    "euclidean": "Euclidean",
+    "scaled": "scaled",
+    "default": "default distance",
+}
 VARIANTS = {"kdgraph": "kdgraph", "figure1": "reference"}
-"""Variant of the planar simulations → that of the Trunk row in the same figure: the paper's was made by the later version."""
+"""Variant of the planar simulations → that of the Trunk row in the same figure: the paper's was
+made by the later version.
+"""
 SHOWN_POINTS = 2000
 FAR = 20.0
 
@@ -50,10 +71,20 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
+    )
     parser.add_argument("--to", type=Path, default=HERE / "pictures", help="where the pictures go")
-    parser.add_argument("--free", nargs="*", default=[], metavar="KEY", help="config keys in which runs may differ from the experiment's")
+    parser.add_argument(
+        "--free",
+        nargs="*",
+        default=[],
+        metavar="KEY",
+        help="config keys in which runs may differ from the experiment's",
+    )
     parser.add_argument("--only", nargs="*", choices=list(FIGURES), help="these figures")
     return parser.parse_args()
 
@@ -65,14 +96,24 @@ def figure1(outputs: Path, free: list[str], to: Path) -> None:
     plane = pd.concat(planes.values(), ignore_index=True)
     trunk = frame(_found("paper/p1/trunk", outputs, free))
     for variant, of_trunk in VARIANTS.items():
-        rows = {label: _planar_row(planes[variant], dataset, variant) for dataset, label in SIMULATIONS.items()}
+        rows = {
+            label: _planar_row(planes[variant], dataset, variant)
+            for dataset, label in SIMULATIONS.items()
+        }
         rows["Trunk"] = _trunk_row(trunk, of_trunk)
         rows = {label: groups for label, groups in rows.items() if groups}
         if rows:
             data = {label: _points(label) for label in rows}
-            _save(simulation_summary(data, rows, band_of=_seeds(planes[variant], trunk)), to / f"figure1_{variant}")
+            _save(
+                simulation_summary(data, rows, band_of=_seeds(planes[variant], trunk)),
+                to / f"figure1_{variant}",
+            )
     if len(plane):
-        print("## Figure 1 A: medians over seeds\n\n" + figure1_table(plane, read_published(HERE)) + "\n")
+        print(
+            "## Figure 1 A: medians over seeds\n\n"
+            + figure1_table(plane, read_published(HERE))
+            + "\n"
+        )
     if len(trunk):
         print("## Figure 1 B: medians over seeds\n\n" + trunk_table(trunk, FAR) + "\n")
 
@@ -89,51 +130,92 @@ def figure3(outputs: Path, free: list[str], to: Path) -> None:
     for (ood, param), family in far.groupby(["ood", "param"], sort=False):
         label = param if param == ood else f"{param} of the {ood}"
         wide = {
-            name: family[family.model == model].pivot_table(index="seed", columns="at", values="value") for model, name in names.items()
+            name: (
+                family[family.model == model].pivot_table(
+                    index="seed", columns="at", values="value"
+                )
+            )
+            for model, name in names.items()
         }
         values[label] = wide["KDN"].columns.to_numpy(dtype=float)
         curves[label] = {name: one.median().to_numpy() for name, one in wide.items()}
-        bands[label] = {name: tuple(one.quantile([0.25, 0.75]).to_numpy()) for name, one in wide.items()}
+        bands[label] = {
+            name: tuple(one.quantile([0.25, 0.75]).to_numpy()) for name, one in wide.items()
+        }
         ids[label] = sorted(family[family.id]["at"].unique())
     prior = float(far.prior.max())
     _save(
-        confidence_against_shift(curves, values, prior, id_values=ids, bands=bands, band_of=f"25 to 75 % of {_seeds(shapes)}"),
+        confidence_against_shift(
+            curves,
+            values,
+            prior,
+            id_values=ids,
+            bands=bands,
+            band_of=f"25 to 75 % of {_seeds(shapes)}",
+        ),
         to / "figure3",
     )
-    print("## Figure 3: mean max confidence, medians over seeds (25 to 75 %)\n\n" + figure3_table(far, names) + "\n")
+    print(
+        "## Figure 3: mean max confidence, medians over seeds (25 to 75 %)\n\n"
+        + figure3_table(far, names)
+        + "\n"
+    )
 
 
 def figure4(outputs: Path, free: list[str], to: Path) -> None:
-    """Figure 4, once for our variant and once for the one that made Figure 1, from the runs with most rows."""
-    records = [record for record in _found("paper/p1/posteriors", outputs, [*free, "dataset.n_train"]) if record["seed"] == 0]
+    """Figure 4, once for our variant and once for the one that made Figure 1, from the runs with
+    most rows.
+    """
+    records = [
+        record
+        for record in _found("paper/p1/posteriors", outputs, [*free, "dataset.n_train"])
+        if record["seed"] == 0
+    ]
     most = max((record["config"]["dataset"]["n_train"] for record in records), default=0)
     records = [record for record in records if record["config"]["dataset"]["n_train"] == most]
     for variant in VARIANTS:
         data, maps = {}, {}
         for dataset, label in SIMULATIONS.items():
-            of_this = [r for r in records if r["dataset"]["name"] == dataset and r["config"]["calibrator"]["variant"] == variant]
+            of_this = [
+                r
+                for r in records
+                if r["dataset"]["name"] == dataset
+                and r["config"]["calibrator"]["variant"] == variant
+            ]
             if of_this:
                 data[label], maps[label] = _maps(of_this, outputs)
         if data:
-            figure = posterior_grid(data, maps, posteriors.EXTENT, posteriors.ID_BOX, class_label="P(class 0 | x)")
+            figure = posterior_grid(
+                data, maps, posteriors.EXTENT, posteriors.ID_BOX, class_label="P(class 0 | x)"
+            )
             _save(figure, to / f"figure4_{variant}")
 
 
 def _images() -> tuple[list[np.ndarray], list[str]]:
     """A circle, a rectangle and an ellipse, and what they are."""
-    half, is_box = np.array([[10.0, 10.0], [25.0, 10.0], [10.0, 30.0]]), np.array([False, True, False])
-    painted = Canvas(100, 3, rotated=False, inside=True).paint(half, is_box, 127.0, np.random.default_rng(0))
+    half, is_box = (
+        np.array([[10.0, 10.0], [25.0, 10.0], [10.0, 30.0]]),
+        np.array([False, True, False]),
+    )
+    painted = Canvas(100, 3, rotated=False, inside=True).paint(
+        half, is_box, 127.0, np.random.default_rng(0)
+    )
     return list(painted), ["A  circle", "B  rectangle", "C  ellipse"]
 
 
-def _maps(records: list[Record], outputs: Path) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
+def _maps(
+    records: list[Record], outputs: Path
+) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
     """Training rows, and title → map, of the runs on one data set with one variant."""
     maps: dict[str, np.ndarray] = {}
     shown = None
     for group, (parent_name, method) in GROUPS.items():
         for distance in ("geodesic", "euclidean"):
             for record in records:
-                if record["parent"] == group and record["config"]["calibrator"]["distance"] == distance:
+                if (
+                    record["parent"] == group
+                    and record["config"]["calibrator"]["distance"] == distance
+                ):
                     splits, parent, model = models_of(record, outputs)
                     shown = shown or (splits.train.X[:SHOWN_POINTS], splits.train.y[:SHOWN_POINTS])
                     if "truth" not in maps:
@@ -146,12 +228,25 @@ def _maps(records: list[Record], outputs: Path) -> tuple[tuple[np.ndarray, np.nd
 
 
 def _plane(records: list[Record], variant: str) -> pd.DataFrame:
-    """Numbers of one variant; of the paper's, errors and distances with the floors of those panels and confidence with that of far rows."""
+    """Numbers of one variant; of the paper's, errors and distances with the floors of those panels
+    and confidence with that of far rows.
+    """
     if variant == "kdgraph":
-        ours = (r for r in records if (r["config"]["calibrator"]["variant"], r["config"]["ood"]["unit"]) == (variant, "max_norm"))
+        ours = (
+            r
+            for r in records
+            if (r["config"]["calibrator"]["variant"], r["config"]["ood"]["unit"])
+            == (variant, "max_norm")
+        )
         return frame(r for r in ours if r["config"]["calibrator"]["floor"] is None)
-    near, far = (frame(r for r in records if has(r["config"])) for has in (floors.is_near, floors.is_far))
-    return pd.concat([near[near.metric != "mmc"], far[far.metric == "mmc"]], ignore_index=True) if len(near) and len(far) else near
+    near, far = (
+        frame(r for r in records if has(r["config"])) for has in (floors.is_near, floors.is_far)
+    )
+    return (
+        pd.concat([near[near.metric != "mmc"], far[far.metric == "mmc"]], ignore_index=True)
+        if len(near) and len(far)
+        else near
+    )
 
 
 def _planar_row(plane: pd.DataFrame, dataset: str, variant: str) -> dict[str, dict[str, Repeated]]:
@@ -162,8 +257,16 @@ def _planar_row(plane: pd.DataFrame, dataset: str, variant: str) -> dict[str, di
     at_far = rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows.n_train == 1000)]
     rows_label, radius = "training rows", {"x_label": "radius", "prior": 0.5, "id_until": 1.0}
     found = {
-        "error": (rows[(rows["on"] == "test") & (rows.metric == "error")], "n_train", {"x_label": rows_label, "log": True}),
-        "Hellinger": (rows[(rows["on"] == "grid") & (rows.metric == "hellinger")], "n_train", {"x_label": rows_label, "log": True}),
+        "error": (
+            rows[(rows["on"] == "test") & (rows.metric == "error")],
+            "n_train",
+            {"x_label": rows_label, "log": True},
+        ),
+        "Hellinger": (
+            rows[(rows["on"] == "grid") & (rows.metric == "hellinger")],
+            "n_train",
+            {"x_label": rows_label, "log": True},
+        ),
         "max confidence": (at_far, "at", radius),
     }
     return _groups(found)
@@ -178,21 +281,40 @@ def _trunk_row(trunk: pd.DataFrame, variant: str) -> dict[str, dict[str, Repeate
     found = {
         "error": (rows[(rows["on"] == "test") & (rows.metric == "error")], "n_dims", label),
         "Hellinger": (rows[(rows["on"] == "test") & (rows.metric == "hellinger")], "n_dims", label),
-        "max confidence": (rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows["at"] == FAR)], "n_dims", far),
+        "max confidence": (
+            rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows["at"] == FAR)],
+            "n_dims",
+            far,
+        ),
     }
     return _groups(found)
 
 
-def _groups(found: dict[str, tuple[pd.DataFrame, str, dict[str, Any]]]) -> dict[str, dict[str, Repeated]]:
+def _groups(
+    found: dict[str, tuple[pd.DataFrame, str, dict[str, Any]]],
+) -> dict[str, dict[str, Repeated]]:
     groups: dict[str, dict[str, Repeated]] = {}
     for parent, (name, method) in GROUPS.items():
         for quantity, (rows, x, options) in found.items():
-            wide = rows[rows.parent == parent].pivot_table(index=["model", "seed"], columns=x, values="value")
-            models = [model for model in ("parent", *DISTANCES) if model in wide.index.get_level_values("model")]
+            wide = rows[rows.parent == parent].pivot_table(
+                index=["model", "seed"], columns=x, values="value"
+            )
+            models = [
+                model
+                for model in ("parent", *DISTANCES)
+                if model in wide.index.get_level_values("model")
+            ]
             wide = wide.loc[models].dropna(axis="columns", how="all") if models else wide
-            complete = [at for at in wide.columns if all(wide.loc[model][at].notna().any() for model in models)]
+            complete = [
+                at
+                for at in wide.columns
+                if all(wide.loc[model][at].notna().any() for model in models)
+            ]
             if len(models) > 1 and len(complete) > 1:
-                curves = {DISTANCES.get(model, "parent"): wide.loc[model][complete].to_numpy() for model in models}
+                curves = {
+                    DISTANCES.get(model, "parent"): wide.loc[model][complete].to_numpy()
+                    for model in models
+                }
                 one = Repeated(np.array(complete, dtype=float), curves, **options)
                 groups.setdefault(f"{name} and {method}", {})[quantity] = one
     return groups
@@ -210,12 +332,18 @@ def _found(experiment: str, outputs: Path, free: Iterable[str]) -> list[Record]:
     """Its runs; says on stderr what is missing, and how to make it."""
     records = runs_of(experiment, outputs, list(free))
     if len(records) < (wanted := expected(experiment)):
-        print(f"{experiment}: {len(records)} of {wanted} runs found; the others: kdg run experiment={experiment}", file=sys.stderr)
+        print(
+            f"{experiment}: {len(records)} of {wanted} runs found; the others: kdg run"
+            f" experiment={experiment}",
+            file=sys.stderr,
+        )
     return records
 
 
 def _seeds(*frames: pd.DataFrame) -> str:
-    counts = pd.concat([one.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for one in frames if len(one)])
+    counts = pd.concat(
+        [one.groupby(["dataset", "n_train", "n_dims"]).seed.nunique() for one in frames if len(one)]
+    )
     return counted(counts, "seed")
 
 

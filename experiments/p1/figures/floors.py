@@ -1,4 +1,6 @@
-"""The floors of the paper's Figure 1, which its authors set by hand: one for each simulation and parent, and another for far rows."""
+"""The floors of the paper's Figure 1, which its authors set by hand: one for each simulation and
+parent, and another for far rows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ USUAL = 1e9
 FAR = 1e3
 """That of all in the panels of confidence against radius."""
 FREE = ("calibrator.floor", "ood.unit")
-"""Keys in which these runs are not those of ``paper/p1/simulations``: far rows are at radii of the features as they are."""
+"""Keys in which these runs are not those of ``paper/p1/simulations``: far rows are at radii of the
+features as they are.
+"""
 
 
 def log_floor(dataset: str, method: str, n_train: int, far: bool = False) -> float:
@@ -30,16 +34,22 @@ def log_floor(dataset: str, method: str, n_train: int, far: bool = False) -> flo
     return round(figure1_log_floor(n_train, 2, multiplier), 4)
 
 
-def sweeps(methods: Iterable[str], sizes: Iterable[int], words: Sequence[str], far: bool = False) -> list[tuple[str, ...]]:
-    """Words of ``kdg run -m``, simulations of one floor together; ``words``: what else is said of each.
+def sweeps(
+    methods: Iterable[str], sizes: Iterable[int], words: Sequence[str], far: bool = False
+) -> list[tuple[str, ...]]:
+    """Words of ``kdg run -m``, simulations of one floor together; ``words``: what else is said of
+    each.
 
-    Floors of ``far`` rows go with radii of the features themselves, which the authors did not scale.
+    Floors of ``far`` rows go with radii of the features themselves, which the authors did not
+    scale.
     """
     found: dict[tuple[str, int, float], list[str]] = {}
     for method in methods:
         for n_train in sizes:
             for dataset in ("spiral", "gaussian_xor", "circle", "sinewave", "polynomial"):
-                found.setdefault((method, n_train, log_floor(dataset, method, n_train, far)), []).append(dataset)
+                found.setdefault(
+                    (method, n_train, log_floor(dataset, method, n_train, far)), []
+                ).append(dataset)
     more = [*words, *(["ood.unit=feature"] if far else [])]
     return [
         (
@@ -56,7 +66,9 @@ def sweeps(methods: Iterable[str], sizes: Iterable[int], words: Sequence[str], f
 
 
 def is_near(config: Mapping[str, Any]) -> bool:
-    """Whether a run has the floor of the error and Hellinger panels; a run without a floor has it where that is the usual one."""
+    """Whether a run has the floor of the error and Hellinger panels; a run without a floor has it
+    where that is the usual one.
+    """
     return _has(config, far=False)
 
 
@@ -70,7 +82,11 @@ def _has(config: Mapping[str, Any], far: bool) -> bool:
     if calibrator.get("variant") != "figure1":
         return False
     wanted = log_floor(dataset["name"], calibrator["name"], dataset["n_train"], far)
-    return calibrator["floor"] == wanted if calibrator["floor"] is not None else not far and wanted == _unsaid(dataset["n_train"])
+    return (
+        calibrator["floor"] == wanted
+        if calibrator["floor"] is not None
+        else not far and wanted == _unsaid(dataset["n_train"])
+    )
 
 
 def _unsaid(n_train: int) -> float:

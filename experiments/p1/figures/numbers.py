@@ -1,4 +1,6 @@
-"""The numbers of records as a data frame, by what Figures 1, 3 and 4 vary: data, rows, dimensions, parent, variant, distance."""
+"""The numbers of records as a data frame, by what Figures 1, 3 and 4 vary: data, rows, dimensions,
+parent, variant, distance.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,27 @@ from experiments.common.runs import Record
 
 
 def frame(records: Iterable[Record]) -> pd.DataFrame:
-    """One row for each metric of each record. The parent, measured again in each run that stands on it, counts once."""
+    """One row for each metric of each record. The parent, measured again in each run that stands on
+    it, counts once.
+    """
     rows = [_row(record, entry) for record in records for entry in record["metrics"]]
     if not rows:
         return pd.DataFrame()
     everything = pd.DataFrame(rows)
-    where = ["dataset", "n_train", "n_dims", "parent", "variant", "model", "seed", "metric", "on", "ood", "param", "at"]
+    where = [
+        "dataset",
+        "n_train",
+        "n_dims",
+        "parent",
+        "variant",
+        "model",
+        "seed",
+        "metric",
+        "on",
+        "ood",
+        "param",
+        "at",
+    ]
     return everything.drop_duplicates(where, ignore_index=True)
 
 

@@ -1,7 +1,7 @@
 """The maps of Figure 4, models of finished runs on a grid, and how far they are from the truth.
 
-``python -m experiments.p1.figures.posteriors outputs --keep outputs`` after runs of ``paper/p1/posteriors``; those with most training rows
-are taken, all of their seeds.
+``python -m experiments.p1.figures.posteriors outputs --keep outputs`` after runs of
+``paper/p1/posteriors``; those with most training rows are taken, all of their seeds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ PARTS = {
     "test rows": "true posterior at test rows",
     "outside": "prior, .5, outside the data's box, on [-2, 2]²,",
 }
-"""Where a map is compared with what: in the box by area, with and without the paper's rule, and where rows are."""
+"""Where a map is compared with what: in the box by area, with and without the paper's rule, and
+where rows are.
+"""
 METHODS = {"random_forest": ("KDF", "the forest"), "mlp": ("KDN", "the network")}
 
 
@@ -59,7 +61,9 @@ def truth(splits: Any) -> np.ndarray:
 
 
 def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, Any]]:
-    """Mean |posterior − truth| of parent and model of each run: one row for each of :data:`PARTS`."""
+    """Mean |posterior − truth| of parent and model of each run: one row for each of
+    :data:`PARTS`.
+    """
     points = grid_points(FEWER)
     inside = np.abs(points).max(axis=1) <= 1
     for record in records:
@@ -67,42 +71,81 @@ def distances(records: Iterable[Record], outputs: Path) -> Iterator[dict[str, An
         known, X = splits.test.posterior, splits.test.X
         places = {
             "inside": (points[inside], known(points[inside])[:, 0]),
-            "as in the paper": (points[inside], known.source.posterior_on_paper_grid(points[inside])[:, 0]),
+            "as in the paper": (
+                points[inside],
+                known.source.posterior_on_paper_grid(points[inside])[:, 0],
+            ),
             "test rows": (X, known(X)[:, 0]),
             "outside": (points[~inside], 0.5),
         }
-        shared = {"dataset": record["dataset"]["name"], "parent": record["parent"], "seed": record["seed"]}
+        shared = {
+            "dataset": record["dataset"]["name"],
+            "parent": record["parent"],
+            "seed": record["seed"],
+        }
         shared |= {"variant": record["config"]["calibrator"]["variant"]}
         for part, (at, exact) in places.items():
-            off = (float(np.abs(one.predict_proba(at)[:, 0] - exact).mean()) for one in (parent, model))
+            off = (
+                float(np.abs(one.predict_proba(at)[:, 0] - exact).mean()) for one in (parent, model)
+            )
             yield {**shared, "part": part, **dict(zip(("of_parent", "of_model"), off, strict=True))}
 
 
 def claims(frame: pd.DataFrame) -> Iterator[Claim]:
-    """By method, variant and part: the mean distance is below the parent's on every simulation, over seeds."""
+    """By method, variant and part: the mean distance is below the parent's on every simulation,
+    over seeds.
+    """
     for (parent, variant, part), rows in frame.groupby(["parent", "variant", "part"], sort=False):
         method, called = METHODS[str(parent)]
         told, clear = [], 0
         for dataset, of in rows.groupby("dataset", sort=False):
             difference = of.of_model - of.of_parent
             clear += bool(difference.mean() + half_width(difference, 0) < 0)
-            told.append(f"{str(dataset).replace('_', ' ')} {number(of.of_model.mean())} against {number(of.of_parent.mean())}")
-        text = f"{method} ({variant}): mean distance to the {PARTS[str(part)]} is below that of {called} on every simulation"
+            told.append(
+                f"{str(dataset).replace('_', ' ')} {number(of.of_model.mean())} against"
+                f" {number(of.of_parent.mean())}"
+            )
+        text = (
+            f"{method} ({variant}): mean distance to the {PARTS[str(part)]} is below that of"
+            f" {called} on every simulation"
+        )
         text += ": each 95 % interval of the mean difference is below 0"
         seeds = counted(rows.groupby("dataset").seed.nunique().tolist(), "seed")
-        yield Claim(text, clear == len(told), f"On {clear} of {len(told)}: {', '.join(told)}; {seeds}", ("fig4",))
+        yield Claim(
+            text,
+            clear == len(told),
+            f"On {clear} of {len(told)}: {', '.join(told)}; {seeds}",
+            ("fig4",),
+        )
 
 
 def main() -> None:
     """Print the claims of the runs below a folder, and keep them if asked to."""
     parser = parser_that_keeps(__doc__)
-    parser.add_argument("outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are")
+    parser.add_argument(
+        "outputs", type=Path, nargs="?", default=Path("outputs"), help="where the runs are"
+    )
     given = parser.parse_args()
-    records = [r for r in runs_of("paper/p1/posteriors", given.outputs, FREE) if r["config"]["calibrator"]["distance"] == "geodesic"]
+    records = [
+        r
+        for r in runs_of("paper/p1/posteriors", given.outputs, FREE)
+        if r["config"]["calibrator"]["distance"] == "geodesic"
+    ]
     if not records:
-        sys.exit(f"no run in {given.outputs} is of Figure 4: kdg run experiment=paper/p1/posteriors seed=0,1,2")
+        sys.exit(
+            f"no run in {given.outputs} is of Figure 4: kdg run experiment=paper/p1/posteriors"
+            " seed=0,1,2"
+        )
     most = max(record["config"]["dataset"]["n_train"] for record in records)
-    told = list(claims(pd.DataFrame(distances((r for r in records if r["config"]["dataset"]["n_train"] == most), given.outputs))))
+    told = list(
+        claims(
+            pd.DataFrame(
+                distances(
+                    (r for r in records if r["config"]["dataset"]["n_train"] == most), given.outputs
+                )
+            )
+        )
+    )
     tell_claims(told, given.keep, "p1_posteriors")
 
 

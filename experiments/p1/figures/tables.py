@@ -22,42 +22,66 @@ SIZES = (1000, 10000)
 FROM = "first radius at the prior"
 AWAY = "mean max confidence far away"
 VARIANTS = {"": "", "figure1": "", "kdgraph": "kdgraph's variant"}
-"""Variant of a run → its title beside the version that made the paper's figure; a parent has none."""
+"""Variant of a run → its title beside the version that made the paper's figure; a parent has
+none.
+"""
 HERE = Path(__file__).resolve().parents[1]
 
 
 def figure1_table(plane: pd.DataFrame, published: pd.DataFrame) -> str:
-    """One row for each data set, method and distance; for 1,000 and 10,000 rows published, the version that made it, ours.
+    """One row for each data set, method and distance; for 1,000 and 10,000 rows published, the
+    version that made it, ours.
 
-    The last columns are the first radius from which on the mean max confidence stays within .01 of the prior, at 1,000 rows.
+    The last columns are the first radius from which on the mean max confidence stays within .01 of
+    the prior, at 1,000 rows.
     """
     published = published[published.item == "Figure 1"]
     columns = [(measure, n) for measure in MEASURES for n in SIZES]
-    titles = [f"{measure.replace(' on the grid', '')}, {n:,} rows" for measure, n in columns] + ["at the prior from radius"]
+    titles = [f"{measure.replace(' on the grid', '')}, {n:,} rows" for measure, n in columns] + [
+        "at the prior from radius"
+    ]
     lines = head(["data", "model", *titles])
     for dataset in published.dataset.drop_duplicates():
         for parent, (parent_name, method) in GROUPS.items():
             here = plane[(plane.dataset == dataset) & (plane.parent == parent)]
-            for name, model in ((parent_name, "parent"), (f"{method} geodesic", "geodesic"), (f"{method} euclidean", "euclidean")):
+            for name, model in (
+                (parent_name, "parent"),
+                (f"{method} geodesic", "geodesic"),
+                (f"{method} euclidean", "euclidean"),
+            ):
                 ours = here[here.model == model]
                 variants = [""] if model == "parent" else ["figure1", "kdgraph"]
                 theirs = published[(published.dataset == dataset) & (published.method == name)]
-                cells = [" / ".join([_published(theirs, measure, n), *_ours(ours, variants, measure, n)]) for measure, n in columns]
-                far = " / ".join([_published(theirs, FROM, 1000, digits=1), *_radii(ours, variants)])
+                cells = [
+                    " / ".join([_published(theirs, measure, n), *_ours(ours, variants, measure, n)])
+                    for measure, n in columns
+                ]
+                far = " / ".join(
+                    [_published(theirs, FROM, 1000, digits=1), *_radii(ours, variants)]
+                )
                 lines.append(line([dataset, name.replace("_", " "), *cells, far]))
-    note = "Of each cell: published / `variant=figure1` / `variant=kdgraph`; of a parent: published / ours. – is not published or not run."
+    note = (
+        "Of each cell: published / `variant=figure1` / `variant=kdgraph`; of a parent: published /"
+        " ours. – is not published or not run."
+    )
     return "\n".join([*lines, "", note])
 
 
 def trunk_table(trunk: pd.DataFrame, far: float) -> str:
-    """One row for each model and variant: error, Hellinger on test rows and far confidence in 2, 10, 50 and 100 dimensions."""
+    """One row for each model and variant: error, Hellinger on test rows and far confidence in 2,
+    10, 50 and 100 dimensions.
+    """
     dims = [d for d in (1, 2, 10, 50, 100) if d in set(trunk.n_dims)]
     quantities = {
         "error": trunk[(trunk["on"] == "test") & (trunk.metric == "error")],
         "Hellinger": trunk[(trunk["on"] == "test") & (trunk.metric == "hellinger")],
-        f"mean max confidence at r = {far:g}": trunk[(trunk["on"] == "ood") & (trunk.metric == "mmc") & (trunk["at"] == far)],
+        f"mean max confidence at r = {far:g}": trunk[
+            (trunk["on"] == "ood") & (trunk.metric == "mmc") & (trunk["at"] == far)
+        ],
     }
-    lines = head(["model", "variant", *(f"{name}, d = {', '.join(map(str, dims))}" for name in quantities)])
+    lines = head(
+        ["model", "variant", *(f"{name}, d = {', '.join(map(str, dims))}" for name in quantities)]
+    )
     for (parent, model, variant), _ in trunk.groupby(["parent", "model", "variant"]):
         cells = []
         for rows in quantities.values():
@@ -84,23 +108,39 @@ def figure3_table(far: pd.DataFrame, names: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def first_at_the_prior(radii: np.ndarray, confidence: np.ndarray, prior: float = 0.5, within: float = 0.01) -> float:
-    """The first of the radii from which on all confidences are within ``within`` of the prior; infinity if the last is not."""
+def first_at_the_prior(
+    radii: np.ndarray, confidence: np.ndarray, prior: float = 0.5, within: float = 0.01
+) -> float:
+    """The first of the radii from which on all confidences are within ``within`` of the prior;
+    infinity if the last is not.
+    """
     away = np.flatnonzero(np.abs(confidence - prior) > within)
     after = 0 if len(away) == 0 else away[-1] + 1
     return float(radii[after]) if after < len(radii) else float("inf")
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """What Figure 1 and its section have, of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it.
+    """What Figure 1 and its section have, of the runs below a folder, as
+    :class:`experiments.reproduction.declared.Study` has it.
 
-    A value for each seed. The paper's version has the floors that its authors set: one for error and Hellinger distance, by simulation and
-    parent, and another for far rows, whose radii are those of the features themselves, ours too. A run with another floor is left out.
+    A value for each seed. The paper's version has the floors that its authors set: one for error
+    and Hellinger distance, by simulation and parent, and another for far rows, whose radii are
+    those of the features themselves, ours too. A run with another floor is left out.
     """
     records = runs_of("paper/p1/simulations", folder, free=floors.FREE)
-    ours = [r for r in records if r["config"]["calibrator"].get("variant") == "kdgraph" and r["config"]["calibrator"]["floor"] is None]
+    ours = [
+        r
+        for r in records
+        if r["config"]["calibrator"].get("variant") == "kdgraph"
+        and r["config"]["calibrator"]["floor"] is None
+    ]
     near = frame([*ours, *(r for r in records if floors.is_near(r["config"]))])
-    far = frame([*(r for r in ours if r["config"]["ood"]["unit"] == "feature"), *(r for r in records if floors.is_far(r["config"]))])
+    far = frame(
+        [
+            *(r for r in ours if r["config"]["ood"]["unit"] == "feature"),
+            *(r for r in records if floors.is_far(r["config"])),
+        ]
+    )
     published = read_published(HERE).query("item == 'Figure 1'")
     keys = ["item", "dataset", "metric", "method", "n_train"]
     rows = [*_numbers(near), *_first_radii(far)]
@@ -126,22 +166,48 @@ def _first_radii(far: pd.DataFrame) -> Iterable[dict[str, Any]]:
 
 
 def _by_model(rows: pd.DataFrame) -> Iterable[tuple[dict[str, Any], pd.DataFrame]]:
-    """What the rows of one data set, model and variant share in ``published.csv``, and those rows."""
+    """What the rows of one data set, model and variant share in ``published.csv``, and those
+    rows.
+    """
     if rows.empty:
         return
-    for (dataset, parent, model, variant), of in rows.groupby(["dataset", "parent", "model", "variant"]):
+    for (dataset, parent, model, variant), of in rows.groupby(
+        ["dataset", "parent", "model", "variant"]
+    ):
         parent_name, method = GROUPS[str(parent)]
         name = parent_name if model == "parent" else f"{method} {model}"
-        shared = {"item": "Figure 1", "dataset": dataset, "method": name, "variant": VARIANTS[str(variant)], "ood": None}
+        shared = {
+            "item": "Figure 1",
+            "dataset": dataset,
+            "method": name,
+            "variant": VARIANTS[str(variant)],
+            "ood": None,
+        }
         yield {**shared, "radius": np.nan}, of
 
 
 def _far_away(rows: pd.DataFrame) -> pd.DataFrame:
-    """Confidence of both methods with geodesic distances at the largest radius and 1,000 rows, the mean of all simulations, by seed."""
-    far = rows[(rows["on"] == "ood") & (rows.metric == "mmc") & (rows.n_train == 1000) & (rows.model == "geodesic")]
-    means = far[far["at"] == far["at"].max()].groupby(["variant", "seed"]).value.mean().reset_index()
-    shared = {"item": "Section 5.1.1", "dataset": "simulations", "metric": AWAY, "method": "KDF and KDN"}
-    return means.assign(**shared, ood=None, n_train=np.nan, radius=np.nan, variant=means.variant.map(VARIANTS))
+    """Confidence of both methods with geodesic distances at the largest radius and 1,000 rows, the
+    mean of all simulations, by seed.
+    """
+    far = rows[
+        (rows["on"] == "ood")
+        & (rows.metric == "mmc")
+        & (rows.n_train == 1000)
+        & (rows.model == "geodesic")
+    ]
+    means = (
+        far[far["at"] == far["at"].max()].groupby(["variant", "seed"]).value.mean().reset_index()
+    )
+    shared = {
+        "item": "Section 5.1.1",
+        "dataset": "simulations",
+        "metric": AWAY,
+        "method": "KDF and KDN",
+    }
+    return means.assign(
+        **shared, ood=None, n_train=np.nan, radius=np.nan, variant=means.variant.map(VARIANTS)
+    )
 
 
 def _chosen(rows: pd.DataFrame, measure: str, n: int) -> pd.DataFrame:
@@ -157,7 +223,11 @@ def _ours(rows: pd.DataFrame, variants: list[str], measure: str, n: int) -> list
 def _radius(rows: pd.DataFrame) -> float:
     """The first radius at the prior of the median over seeds; NaN where there is no far field."""
     curve = rows[(rows["on"] == "ood") & (rows.metric == "mmc")].groupby("at").value.median()
-    return first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy()) if len(curve) else float("nan")
+    return (
+        first_at_the_prior(curve.index.to_numpy(dtype=float), curve.to_numpy())
+        if len(curve)
+        else float("nan")
+    )
 
 
 def _radii(rows: pd.DataFrame, variants: list[str]) -> list[str]:

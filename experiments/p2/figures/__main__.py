@@ -1,8 +1,10 @@
-"""Draw what can be drawn of the figures of Salamon et al. on PhANNs, from finished runs, and print their claims with pass or FAIL.
+"""Draw what can be drawn of the figures of Salamon et al. on PhANNs, from finished runs, and print
+their claims with pass or FAIL.
 
-``python -m experiments.p2.figures outputs`` after the experiment ``paper/p2/phanns``. ``--only figure9`` draws one; ``--spread 5`` asks the
-claims 5 times more, with the scores anywhere in their bins, ``--halves 5`` of rows that were not fitted; ``--record
-wideresnet-16-4-cifar-10.npz`` draws Figure 6, which needs scores of classes that were not predicted, from another data set.
+``python -m experiments.p2.figures outputs`` after the experiment ``paper/p2/phanns``. ``--only
+figure9`` draws one; ``--spread 5`` asks the claims 5 times more, with the scores anywhere in their
+bins, ``--halves 5`` of rows that were not fitted; ``--record wideresnet-16-4-cifar-10.npz`` draws
+Figure 6, which needs scores of classes that were not predicted, from another data set.
 """
 
 from __future__ import annotations
@@ -17,7 +19,14 @@ from experiments.common.claims import keep, verdicts
 from experiments.common.command import parser_that_keeps
 from experiments.common.pictures import save_picture
 from experiments.p2.figures import bars, curves, densities, joint, schematics
-from experiments.p2.figures.claims import claims, held_out, of_added, of_new_rows, of_several, with_spread_scores
+from experiments.p2.figures.claims import (
+    claims,
+    held_out,
+    of_added,
+    of_new_rows,
+    of_several,
+    with_spread_scores,
+)
 from experiments.p2.figures.study import LABELS, Study, study_of
 from kdgraph.data.tables import ScoreFile
 
@@ -34,9 +43,14 @@ DRAWN = {
     "figure14a": (curves.figure14, ("kde_b_mon", "kde")),
     "figure17": (bars.figure17, tuple(LABELS)),
 }
-"""Figures that runs alone can be asked for, and the calibrators whose runs they need; 6 and 15 need more, and 2 needs none."""
+"""Figures that runs alone can be asked for, and the calibrators whose runs they need; 6 and 15 need
+more, and 2 needs none.
+"""
 NO_RUNS = {"figure2", "figure6"}
-NO_FIGURE_6 = "figure6: needs the scores of rows that were not predicted as the class, which PhANNs did not publish; give --record FILE"
+NO_FIGURE_6 = (
+    "figure6: needs the scores of rows that were not predicted as the class, which PhANNs did not"
+    " publish; give --record FILE"
+)
 
 
 def main() -> None:
@@ -51,7 +65,11 @@ def main() -> None:
         elif name == "figure2":
             _save(schematics.figure2(), given.to / name)
         elif study is not None and not _missing(study, name):
-            _figure15(study, given.to) if name == "figure15" else _save(DRAWN[name][0](study), given.to / name)
+            (
+                _figure15(study, given.to)
+                if name == "figure15"
+                else _save(DRAWN[name][0](study), given.to / name)
+            )
         print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
     if study is not None and "figure17" in wanted and not _missing(study, "figure17"):
         _print(study, given)
@@ -68,18 +86,45 @@ def _missing(study: Study, name: str) -> bool:
 
 def _arguments() -> argparse.Namespace:
     parser = parser_that_keeps(__doc__)
-    parser.add_argument("outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are")
+    parser.add_argument(
+        "outputs", nargs="?", type=Path, default=Path("outputs"), help="where the runs are"
+    )
     parser.add_argument("--to", type=Path, default=PAPER / "pictures", help="where the pictures go")
     parser.add_argument(
-        "--free", nargs="*", default=[], metavar="KEY", help="more config keys in which runs may differ from the experiment's"
+        "--free",
+        nargs="*",
+        default=[],
+        metavar="KEY",
+        help="more config keys in which runs may differ from the experiment's",
     )
     parser.add_argument("--only", nargs="*", choices=list(FIGURES), help="these figures")
     parser.add_argument(
-        "--spread", type=int, default=0, metavar="N", help="ask the claims N times more, with scores anywhere in their bins"
+        "--spread",
+        type=int,
+        default=0,
+        metavar="N",
+        help="ask the claims N times more, with scores anywhere in their bins",
     )
-    parser.add_argument("--halves", type=int, default=0, metavar="N", help="and N times more, fitted to one half and judged by the other")
-    parser.add_argument("--record", help="scores of another data set for Figure 6, a .npz file with ground_truth and predictions")
-    parser.add_argument("--of", type=int, default=3, metavar="CLASS", help="which class of the record (default: 3, cats of CIFAR-10)")
+    parser.add_argument(
+        "--halves",
+        type=int,
+        default=0,
+        metavar="N",
+        help="and N times more, fitted to one half and judged by the other",
+    )
+    parser.add_argument(
+        "--record",
+        help=(
+            "scores of another data set for Figure 6, a .npz file with ground_truth and predictions"
+        ),
+    )
+    parser.add_argument(
+        "--of",
+        type=int,
+        default=3,
+        metavar="CLASS",
+        help="which class of the record (default: 3, cats of CIFAR-10)",
+    )
     return parser.parse_args()
 
 
@@ -96,17 +141,28 @@ def _figure15(study: Study, to: Path) -> None:
     """The figure, whether confidence only rises, and what it costs not to recalibrate."""
     found = densities.added(study)
     _save(densities.figure15(study, found), to / "figure15")
-    print(f"## Figure 15: {densities.ADDED:,} more true HTJ, {found.n_right:,} of them predicted as HTJ\n")
+    print(
+        f"## Figure 15: {densities.ADDED:,} more true HTJ, {found.n_right:,} of them predicted as"
+        " HTJ\n"
+    )
     print(verdicts(of_added(study, found)) + "\n")
 
 
 def _print(study: Study, given: argparse.Namespace) -> None:
-    print("## Figure 17: mean NLL of right and wrong in nats, by predicted class, in sample\n\n" + bars.nll_table(study) + "\n")
+    print(
+        "## Figure 17: mean NLL of right and wrong in nats, by predicted class, in sample\n\n"
+        + bars.nll_table(study)
+        + "\n"
+    )
     print("## Bandwidths on the scale of 10\n\n" + bars.bandwidth_table(study) + "\n")
     told = list(claims(study))
     print("## Claims\n\n" + verdicts(told) + "\n")
     if given.spread:
-        print("## Claims, scores anywhere in their bins\n\n" + verdicts(of_several(with_spread_scores(study, given.spread))) + "\n")
+        print(
+            "## Claims, scores anywhere in their bins\n\n"
+            + verdicts(of_several(with_spread_scores(study, given.spread)))
+            + "\n"
+        )
     if given.halves:
         halves = list(of_several(held_out(study, given.halves)))
         print("## Claims, fitted to one half and judged by the other\n\n" + verdicts(halves) + "\n")

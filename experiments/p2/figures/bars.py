@@ -11,12 +11,18 @@ from kdgraph.figures import method_bars
 
 def figure17(study: Study) -> Figure:
     """Bars of the mean NLL, in sample as in the paper."""
-    values = {LABELS[method]: {name: [value] for name, value in study.nll[method].items()} for method in FIGURE_17 if method in study.nll}
+    values = {
+        LABELS[method]: {name: [value] for name, value in study.nll[method].items()}
+        for method in FIGURE_17
+        if method in study.nll
+    }
     return method_bars(values, ylabel="NLL of right and wrong, nats a row", sets=["in sample"])
 
 
 def nll_table(study: Study) -> str:
-    """A row for each class, a column for each method; the least of a row in bold, isotonic regression aside, which overfits in sample."""
+    """A row for each class, a column for each method; the least of a row in bold, isotonic
+    regression aside, which overfits in sample.
+    """
     methods = [method for method in LABELS if method in study.nll]
     lines = head(["predicted class", "rows", *(LABELS[method] for method in methods)])
     for name in study.shown:
@@ -24,17 +30,33 @@ def nll_table(study: Study) -> str:
             continue
         values = {method: study.nll[method][name] for method in methods}
         least = min(value for method, value in values.items() if method != "isotonic_top")
-        cells = [f"**{number(value)}**" if value == least else number(value) for value in values.values()]
+        cells = [
+            f"**{number(value)}**" if value == least else number(value) for value in values.values()
+        ]
         lines.append(line([name, f"{len(study.mine(name)):,}", *cells]))
     return "\n".join(lines)
 
 
 def bandwidth_table(study: Study) -> str:
-    """A row for each class: bandwidths on the paper's scale of 10, and how often the slope of the confidence changes its sign."""
-    methods = [method for method in ("kde_b_mon", "kde", "kde_b_mon4", "kde_b_opt") if method in study.models]
-    found = {method: (study.learnt("bandwidth", method), study.learnt("sign_changes", method)) for method in methods}
-    lines = head(["predicted class", *(f"{LABELS[method][4:-1]} (sign changes)" for method in methods)])
+    """A row for each class: bandwidths on the paper's scale of 10, and how often the slope of the
+    confidence changes its sign.
+    """
+    methods = [
+        method
+        for method in ("kde_b_mon", "kde", "kde_b_mon4", "kde_b_opt")
+        if method in study.models
+    ]
+    found = {
+        method: (study.learnt("bandwidth", method), study.learnt("sign_changes", method))
+        for method in methods
+    }
+    lines = head(
+        ["predicted class", *(f"{LABELS[method][4:-1]} (sign changes)" for method in methods)]
+    )
     for name in study.shown:
-        cells = [f"{10 * b[name]:.3f} ({changes[name]:.0f})" if name in b else "–" for b, changes in found.values()]
+        cells = [
+            f"{10 * b[name]:.3f} ({changes[name]:.0f})" if name in b else "–"
+            for b, changes in found.values()
+        ]
         lines.append(line([name, *cells]))
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""What the paper says of PhANNs, asked of the runs: each claim with its numbers, and whether it holds."""
+"""What the paper says of PhANNs, asked of the runs: each claim with its numbers, and whether it
+holds.
+"""
 
 from __future__ import annotations
 
@@ -36,46 +38,86 @@ def of_several(studies: Iterable[Study]) -> Iterator[Claim]:
     """The same claims, and of how many of the studies each of them holds."""
     for of_one in zip(*(list(claims(study)) for study in studies), strict=True):
         held = sum(claim.holds for claim in of_one)
-        yield Claim(of_one[0].text, held == len(of_one), f"in {held} of {len(of_one)} draws; the last: {of_one[-1].found}", of_one[0].of)
+        yield Claim(
+            of_one[0].text,
+            held == len(of_one),
+            f"in {held} of {len(of_one)} draws; the last: {of_one[-1].found}",
+            of_one[0].of,
+        )
 
 
 def with_spread_scores(study: Study, n: int) -> Iterator[Study]:
-    """Fit all again to scores that stand anywhere in their bins, n times: where they are was not published."""
+    """Fit all again to scores that stand anywhere in their bins, n times: where they are was not
+    published.
+    """
     for seed in range(n):
         yield study.fitted_to(spread(study, np.random.default_rng(seed)))
 
 
 def held_out(study: Study, n: int) -> Iterator[Study]:
-    """Fit all to one half of the rows, by class and right or wrong, and judge by the other, n times: in sample, overfitting looks best."""
+    """Fit all to one half of the rows, by class and right or wrong, and judge by the other, n
+    times: in sample, overfitting looks best.
+    """
     kinds = 2 * study.top.predicted + study.correct
     for seed in range(n):
-        fit, judge = train_test_split(np.arange(len(study.y)), test_size=0.5, stratify=kinds, random_state=seed)
-        yield replace(study.fitted_to(study.X[fit], study.y[fit]), X=study.X[judge], y=study.y[judge])
+        fit, judge = train_test_split(
+            np.arange(len(study.y)), test_size=0.5, stratify=kinds, random_state=seed
+        )
+        yield replace(
+            study.fitted_to(study.X[fit], study.y[fit]), X=study.X[judge], y=study.y[judge]
+        )
 
 
 def of_added(study: Study, found: Added) -> Iterator[Claim]:
-    """Of Figure 15: that more true rows of a class only raise its confidence, and what it costs not to recalibrate."""
+    """Of Figure 15: that more true rows of a class only raise its confidence, and what it costs not
+    to recalibrate.
+    """
     before, *after = found.confidence
     for said in after:
         rise = found.confidence[said] - found.confidence[before]
-        numbers = f"from {rise.min():+.3f} to {rise.max():+.3f}, mean {rise.mean():+.3f} over scores"
-        yield Claim(f"Confidence only rises (Section XIII B), {said}", bool(rise.min() >= 0), numbers, ("more_true_rows",))
+        numbers = (
+            f"from {rise.min():+.3f} to {rise.max():+.3f}, mean {rise.mean():+.3f} over scores"
+        )
+        yield Claim(
+            f"Confidence only rises (Section XIII B), {said}",
+            bool(rise.min() >= 0),
+            numbers,
+            ("more_true_rows",),
+        )
     lost = found.nll[before] - found.nll[after[-1]]
-    nll = [study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"]
+    nll = [
+        study.nll[method]["HTJ"] for method in FIGURE_17 if method in study.nll and method != "none"
+    ]
     said = f"{found.nll[before]:.3f} before, {found.nll[after[-1]]:.3f} recalibrated"
-    text = "Label-shift error is larger than the differences between the techniques (Section XV), here of HTJ alone"
-    yield Claim(text, lost > max(nll) - min(nll), f"{lost:.3f} nats a row ({said}) against {max(nll) - min(nll):.3f}", ("label_shift",))
+    text = (
+        "Label-shift error is larger than the differences between the techniques (Section XV), here"
+        " of HTJ alone"
+    )
+    yield Claim(
+        text,
+        lost > max(nll) - min(nll),
+        f"{lost:.3f} nats a row ({said}) against {max(nll) - min(nll):.3f}",
+        ("label_shift",),
+    )
 
 
 def of_new_rows(halves: Iterable[Claim]) -> Iterator[Claim]:
-    """Of claims that were asked of held-out rows, those of which the paper's sentence means new ones."""
+    """Of claims that were asked of held-out rows, those of which the paper's sentence means new
+    ones.
+    """
     for claim in halves:
         if names := tuple(name for name in claim.of if name in NEW_ROWS):
-            yield replace(claim, text=f"{claim.text}; fitted to one half of the rows and judged by the other", of=names)
+            yield replace(
+                claim,
+                text=f"{claim.text}; fitted to one half of the rows and judged by the other",
+                of=names,
+            )
 
 
 def spread(study: Study, rng: np.random.Generator) -> np.ndarray:
-    """Float[n, K]: rows whose score is anywhere in its bin, which is published, and not in the middle of it, which is not."""
+    """Float[n, K]: rows whose score is anywhere in its bin, which is published, and not in the
+    middle of it, which is not.
+    """
     X, top = study.X.copy(), study.top
     rows = np.arange(len(X))
     lower = np.round(top.confidence / BIN - 0.5) * BIN
@@ -89,7 +131,11 @@ def spread(study: Study, rng: np.random.Generator) -> np.ndarray:
 def _precision_of_minor_capsid(study: Study) -> Claim:
     right, wrong = (len(scores) for scores in study.scores("Minor capsid"))
     share = right / (right + wrong)
-    return Claim("Conf1 of Minor capsid is .07 (Section III)", f"{share:.2f}" == "0.07", f"{right} of {right + wrong}: {number(share)}")
+    return Claim(
+        "Conf1 of Minor capsid is .07 (Section III)",
+        f"{share:.2f}" == "0.07",
+        f"{right} of {right + wrong}: {number(share)}",
+    )
 
 
 def _histogram_and_densities_agree(study: Study) -> Claim:
@@ -102,26 +148,51 @@ def _histogram_and_densities_agree(study: Study) -> Claim:
         for b in np.flatnonzero(found.count):
             low, high = wilson_interval(found.accuracy[b : b + 1], found.count[b : b + 1])
             inside, bins = inside + bool(low[0] <= said[index == b].mean() <= high[0]), bins + 1
-    text = "kernel densities and histogram agree (Figure 5): in nine of ten bins the mean confidence is in the share's 95 % interval"
+    text = (
+        "kernel densities and histogram agree (Figure 5): in nine of ten bins the mean confidence"
+        " is in the share's 95 % interval"
+    )
     return Claim(text, inside >= LEVEL * bins, f"{inside} of {bins} bins")
 
 
 def _two_classes_are_calibrated_already(study: Study) -> Claim:
-    gap = {name: ece(study.y[mine], study.top[mine], bins=10) for name in study.shown if len(mine := study.mine(name))}
+    gap = {
+        name: ece(study.y[mine], study.top[mine], bins=10)
+        for name in study.shown
+        if len(mine := study.mine(name))
+    }
     least = sorted(gap, key=lambda name: gap[name])
-    text = "the score is very close to calibrated for Minor tail and Portal (Figure 7): its two lowest ECEs are theirs"
-    return Claim(text, set(least[:2]) == {"Minor tail", "Portal"}, _listed({name: gap[name] for name in least}))
+    text = (
+        "the score is very close to calibrated for Minor tail and Portal (Figure 7): its two lowest"
+        " ECEs are theirs"
+    )
+    return Claim(
+        text,
+        set(least[:2]) == {"Minor tail", "Portal"},
+        _listed({name: gap[name] for name in least}),
+    )
 
 
 def _their_uncalibrated_nll_is_near_the_best(study: Study) -> Claim:
     lost = {name: study.nll["none"][name] - study.nll["kde"][name] for name in study.nll["kde"]}
     least = sorted(lost, key=lambda name: lost[name])
-    text = "uncalibrated does well on Minor tail and Portal (Section XIV): it loses least against KDE(b_mon2) there"
-    return Claim(text, set(least[:2]) == {"Minor tail", "Portal"}, _listed({name: lost[name] for name in least}))
+    text = (
+        "uncalibrated does well on Minor tail and Portal (Section XIV): it loses least against"
+        " KDE(b_mon2) there"
+    )
+    return Claim(
+        text,
+        set(least[:2]) == {"Minor tail", "Portal"},
+        _listed({name: lost[name] for name in least}),
+    )
 
 
 def _calibrating_always_helps(study: Study) -> Claim:
-    return _on_each("KDE(b_mon2) is better than uncalibrated on every class (Section XIV)", study, lambda nll: nll["none"] - nll["kde"])
+    return _on_each(
+        "KDE(b_mon2) is better than uncalibrated on every class (Section XIV)",
+        study,
+        lambda nll: nll["none"] - nll["kde"],
+    )
 
 
 def _cum_overestimates_low_scores(study: Study) -> Claim:
@@ -129,18 +200,30 @@ def _cum_overestimates_low_scores(study: Study) -> Claim:
     for name in study.learnt("bandwidth", "kde"):
         mine = study.mine(name)
         low = mine[study.top.confidence[mine] < np.median(study.top.confidence[mine])]
-        too_much[name] = float((study.confidence["cum"].confidence[low] - study.correct[low]).mean())
-    text = "Cum overestimates the confidence for low scores (Figure 8, here of all classes): below the median score"
+        too_much[name] = float(
+            (study.confidence["cum"].confidence[low] - study.correct[low]).mean()
+        )
+    text = (
+        "Cum overestimates the confidence for low scores (Figure 8, here of all classes): below the"
+        " median score"
+    )
     return Claim(text, min(too_much.values()) > 0, _listed(too_much))
 
 
 def _cutoffs_help(study: Study) -> Claim:
     text = "Cum+ is better than Cum, and Cum* better than Cum+ (Section VII): least step of the two"
-    return _on_each(text, study, lambda nll: min(nll["cum"] - nll["cum_plus"], nll["cum_plus"] - nll["cum_star"]))
+    return _on_each(
+        text,
+        study,
+        lambda nll: min(nll["cum"] - nll["cum_plus"], nll["cum_plus"] - nll["cum_star"]),
+    )
 
 
 def _cum_plus_is_worse_than_densities(study: Study) -> Claim:
-    text = "Cum+ is still worse than kernel densities and histograms (Section VII): NLL less the larger of theirs"
+    text = (
+        "Cum+ is still worse than kernel densities and histograms (Section VII): NLL less the"
+        " larger of theirs"
+    )
     return _on_each(text, study, lambda nll: nll["cum_plus"] - max(nll["kde"], nll["histogram"]))
 
 
@@ -150,30 +233,60 @@ def _cum_star_is_competitive(study: Study) -> Claim:
 
 
 def _cum_star_is_not_stellar(study: Study) -> Claim:
-    text = "CwOC is not stellar (Section XIV): on no class the best of Figure 17; NLL less the best one's"
-    return _on_each(text, study, lambda nll: nll["cum_star"] - min(nll[method] for method in FIGURE_17 if method != "cum_star"))
+    text = (
+        "CwOC is not stellar (Section XIV): on no class the best of Figure 17; NLL less the best"
+        " one's"
+    )
+    return _on_each(
+        text,
+        study,
+        lambda nll: (
+            nll["cum_star"] - min(nll[method] for method in FIGURE_17 if method != "cum_star")
+        ),
+    )
 
 
 def _densities_are_at_or_below_the_histogram(study: Study) -> Claim:
-    text = "KDE(b_mon2) works as well as the histogram or better on most classes (Section XIV): NLL of the histogram less its own"
+    text = (
+        "KDE(b_mon2) works as well as the histogram or better on most classes (Section XIV): NLL of"
+        " the histogram less its own"
+    )
     return _on_most(text, study, lambda nll: nll["histogram"] - nll["kde"], or_equal=True)
 
 
 def _bandwidths_are_in_order(study: Study) -> Claim:
     rules = [study.learnt("bandwidth", method) for method in ("kde_b_mon", "kde", "kde_b_mon4")]
     broken = [name for name in rules[0] if not rules[0][name] >= rules[1][name] >= rules[2][name]]
-    return Claim("b_mon ≥ b_mon2 ≥ b_mon4 on every class", not broken, f"broken on {', '.join(broken) or 'none'} of {len(rules[0])}")
+    return Claim(
+        "b_mon ≥ b_mon2 ≥ b_mon4 on every class",
+        not broken,
+        f"broken on {', '.join(broken) or 'none'} of {len(rules[0])}",
+    )
 
 
 def _nll_falls_as_the_constraint_relaxes(study: Study) -> Claim:
-    text = "NLL falls from b_mon to b_mon2 to b_mon4 on every class (Section XII): least step of the two"
-    return _on_each(text, study, lambda nll: min(nll["kde_b_mon"] - nll["kde"], nll["kde"] - nll["kde_b_mon4"]), or_equal=True)
+    text = (
+        "NLL falls from b_mon to b_mon2 to b_mon4 on every class (Section XII): least step of"
+        " the two"
+    )
+    return _on_each(
+        text,
+        study,
+        lambda nll: min(nll["kde_b_mon"] - nll["kde"], nll["kde"] - nll["kde_b_mon4"]),
+        or_equal=True,
+    )
 
 
 def _two_turns_more_change_little(study: Study) -> Claim:
-    lost = {name: (nll["kde_b_mon"] - nll["kde"], nll["none"] - nll["kde"]) for name, nll in _by_class(study).items()}
+    lost = {
+        name: (nll["kde_b_mon"] - nll["kde"], nll["none"] - nll["kde"])
+        for name, nll in _by_class(study).items()
+    }
     small = [name for name, (difference, gain) in lost.items() if difference <= SLIGHT * gain]
-    text = "the difference between KDE(b_mon) and KDE(b_mon2) is small (Section XIV): a tenth of what calibration gains, on most classes"
+    text = (
+        "the difference between KDE(b_mon) and KDE(b_mon2) is small (Section XIV): a tenth of what"
+        " calibration gains, on most classes"
+    )
     listed = _listed({name: difference for name, (difference, _) in lost.items()})
     return Claim(text, 2 * len(small) > len(lost), f"{len(small)} of {len(lost)}; {listed}")
 
@@ -181,7 +294,10 @@ def _two_turns_more_change_little(study: Study) -> Claim:
 def _best_bandwidth_wiggles(study: Study) -> Claim:
     changes = study.learnt("sign_changes", "kde_b_opt")
     most = sorted(changes, key=lambda name: -changes[name])
-    text = "b_opt gives wiggly curves for HTJ and Major capsid (Figure 13): more sign changes than b_mon4 may have, most of all classes"
+    text = (
+        "b_opt gives wiggly curves for HTJ and Major capsid (Figure 13): more sign changes than"
+        " b_mon4 may have, most of all classes"
+    )
     holds = set(most[:2]) == {"HTJ", "Major capsid"} and changes[most[1]] > 4
     return Claim(text, holds, ", ".join(f"{name} {changes[name]:.0f}" for name in most))
 
@@ -189,7 +305,10 @@ def _best_bandwidth_wiggles(study: Study) -> Claim:
 def _best_bandwidth_almost_always_wiggles(study: Study) -> Claim:
     changes = study.learnt("sign_changes", "kde_b_opt")
     many = [name for name, count in changes.items() if count > 2]
-    text = "b_opt almost always wiggles on PhANNs (Appendix): more sign changes than b_mon2 may have, on nine of ten classes"
+    text = (
+        "b_opt almost always wiggles on PhANNs (Appendix): more sign changes than b_mon2 may have,"
+        " on nine of ten classes"
+    )
     return Claim(text, len(many) >= LEVEL * len(changes), f"{len(many)} of {len(changes)} classes")
 
 
@@ -211,22 +330,47 @@ ASKED: dict[Ask, str] = {
     _best_bandwidth_wiggles: "b_opt_wiggles",
     _best_bandwidth_almost_always_wiggles: "b_opt_wiggles",
 }
-"""What is asked, in the order of the paper → the sentences of ``claims.csv`` that it is a part of."""
+"""What is asked, in the order of the paper → the sentences of ``claims.csv`` that it is a part
+of.
+"""
 
 
 def _by_class(study: Study) -> dict[str, dict[str, float]]:
-    return {name: {method: values[name] for method, values in study.nll.items()} for name in study.nll["kde"]}
+    return {
+        name: {method: values[name] for method, values in study.nll.items()}
+        for name in study.nll["kde"]
+    }
 
 
-def _on_each(text: str, study: Study, margin: Callable[[Mapping[str, float]], float], *, or_equal: bool = False) -> Claim:
+def _on_each(
+    text: str,
+    study: Study,
+    margin: Callable[[Mapping[str, float]], float],
+    *,
+    or_equal: bool = False,
+) -> Claim:
     """Whether the margin is above 0 (or is 0) on every class."""
     found = {name: margin(nll) for name, nll in _by_class(study).items()}
-    return Claim(text, len(_above(found, or_equal)) == len(found), f"{len(_above(found, or_equal))} of {len(found)}; {_listed(found)}")
+    return Claim(
+        text,
+        len(_above(found, or_equal)) == len(found),
+        f"{len(_above(found, or_equal))} of {len(found)}; {_listed(found)}",
+    )
 
 
-def _on_most(text: str, study: Study, margin: Callable[[Mapping[str, float]], float], *, or_equal: bool = False) -> Claim:
+def _on_most(
+    text: str,
+    study: Study,
+    margin: Callable[[Mapping[str, float]], float],
+    *,
+    or_equal: bool = False,
+) -> Claim:
     found = {name: margin(nll) for name, nll in _by_class(study).items()}
-    return Claim(text, 2 * len(_above(found, or_equal)) > len(found), f"{len(_above(found, or_equal))} of {len(found)}; {_listed(found)}")
+    return Claim(
+        text,
+        2 * len(_above(found, or_equal)) > len(found),
+        f"{len(_above(found, or_equal))} of {len(found)}; {_listed(found)}",
+    )
 
 
 def _above(found: Mapping[str, float], or_equal: bool) -> list[str]:

@@ -28,7 +28,9 @@ def figure7(study: Study) -> Figure:
 
 
 def figure8(study: Study, name: str = "Tail fiber") -> Figure:
-    """Cumulative confidence of one class: all the way down, from the median, from the best cutoff."""
+    """Cumulative confidence of one class: all the way down, from the median, from the best
+    cutoff.
+    """
     scores = grid()
     panels = {
         f"{name}: {LABELS[method]}": ClassPanel(
@@ -58,8 +60,12 @@ def figure14(study: Study) -> Figure:
     return by_class(study, ["kde_b_mon", "kde"], study.shown)
 
 
-def by_class(study: Study, methods: Sequence[str], names: Sequence[str], note: str | None = None) -> Figure:
-    """Curves of methods over the shares of right rows, a panel for each class; one that is never predicted has none."""
+def by_class(
+    study: Study, methods: Sequence[str], names: Sequence[str], note: str | None = None
+) -> Figure:
+    """Curves of methods over the shares of right rows, a panel for each class; one that is never
+    predicted has none.
+    """
     scores = grid()
     panels = {
         name: ClassPanel(
@@ -72,9 +78,13 @@ def by_class(study: Study, methods: Sequence[str], names: Sequence[str], note: s
     return _on_their_scale(panels, note=note)
 
 
-def _on_their_scale(panels: Mapping[str, ClassPanel], columns: int | None = None, note: str | None = None) -> Figure:
+def _on_their_scale(
+    panels: Mapping[str, ClassPanel], columns: int | None = None, note: str | None = None
+) -> Figure:
     """Ticks from 0 to 10, as scores of PhANNs are: sums over ten networks."""
-    figure = confidence_curves(panels, identity="score / 10", columns=columns, score_label=SCORE, low=LOW, note=note)
+    figure = confidence_curves(
+        panels, identity="score / 10", columns=columns, score_label=SCORE, low=LOW, note=note
+    )
     for axes in figure.axes:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{10 * value:g}"))
     return figure

@@ -32,15 +32,27 @@ def figure5(study: Study, name: str = "Baseplate") -> Figure:
     """Densities of the scores of right and of wrong rows, and their ratio, of one class."""
     at, bandwidth = grid(), study.learnt("bandwidth", "kde")[name]
     lines = {
-        f"{what}: {len(scores):,} predicted as {name}": (10 * at, density(scores, at, bandwidth) / 10)
+        f"{what}: {len(scores):,} predicted as {name}": (
+            10 * at,
+            density(scores, at, bandwidth) / 10,
+        )
         for what, scores in zip(("right", "wrong"), study.scores(name), strict=True)
     }
-    confidence = {f"{LABELS['kde']}, b = {10 * bandwidth:g}": (10 * at, study.curve("kde", name, at))}
-    return score_densities(lines, confidence, _times_ten(study.bins(name)), density_label="density of the score", score_label=SCORE)
+    confidence = {
+        f"{LABELS['kde']}, b = {10 * bandwidth:g}": (10 * at, study.curve("kde", name, at))
+    }
+    return score_densities(
+        lines,
+        confidence,
+        _times_ten(study.bins(name)),
+        density_label="density of the score",
+        score_label=SCORE,
+    )
 
 
 def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
-    """The same with the score that every row has for class k in the denominator, which PhANNs did not publish: another data set's rows.
+    """The same with the score that every row has for class k in the denominator, which PhANNs did
+    not publish: another data set's rows.
 
     Parameters
     ----------
@@ -50,23 +62,43 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
     """
     parent = FrozenEstimator(GivenScores().fit(X))
     fitted = {
-        condition: KernelDensityConfidence(parent, condition=condition).fit(X, y, X_calibration=X, y_calibration=y)
+        condition: (
+            KernelDensityConfidence(parent, condition=condition).fit(
+                X, y, X_calibration=X, y_calibration=y
+            )
+        )
         for condition in ("predicted", "all")
     }
     top = TopLabel.of(X)
     mine, right = top.predicted == k, top.correct(y)
     bandwidth = float(fitted["predicted"].curves_[k]["bandwidth"])
     at = np.linspace(max(0.15, 1 / X.shape[1] + 1e-6), 1, 851)
-    parts = {"right, predicted as it": mine & right, "wrong, predicted as it": mine & ~right, "predicted as another class": ~mine}
-    lines = {f"{what}: {rows.sum():,}": (at, rows.sum() * density(X[rows, k], at, bandwidth)) for what, rows in parts.items()}
+    parts = {
+        "right, predicted as it": mine & right,
+        "wrong, predicted as it": mine & ~right,
+        "predicted as another class": ~mine,
+    }
+    lines = {
+        f"{what}: {rows.sum():,}": (at, rows.sum() * density(X[rows, k], at, bandwidth))
+        for what, rows in parts.items()
+    }
     confidence = {
         f"{said}": (at, fitted[condition].predict_confidence(rows_at(at, k, X.shape[1])))
-        for condition, said in (("predicted", "of rows predicted as it"), ("all", "of all rows (condition=all)"))
+        for condition, said in (
+            ("predicted", "of rows predicted as it"),
+            ("all", "of all rows (condition=all)"),
+        )
     }
     bins = reliability_bins(top.confidence[mine], right[mine], bins=10)
     note = f"{title}; PhANNs' scores of the classes that were not predicted were not published"
     return score_densities(
-        lines, confidence, bins, density_label="rows per unit of score", score_label="score for the class", log=True, note=note
+        lines,
+        confidence,
+        bins,
+        density_label="rows per unit of score",
+        score_label="score for the class",
+        log=True,
+        note=note,
     )
 
 
@@ -77,9 +109,11 @@ class Added:
     Attributes
     ----------
     n_right : of the new rows, those that are predicted as their class.
-    right, wrong, new : scores of the right rows before, of the wrong ones, and of the new right ones.
+    right, wrong, new : scores of the right rows before, of the wrong ones, and of the new right
+    ones.
     bandwidth : b_mon2 of the rows before.
-    confidence : name → Float[g] on :func:`grid`: before; after at that bandwidth; after at b_mon2 of the new rows.
+    confidence : name → Float[g] on :func:`grid`: before; after at that bandwidth; after at b_mon2
+    of the new rows.
     nll : the same names → mean NLL in nats of the old and new rows that are predicted as the class.
     """
 
@@ -92,8 +126,11 @@ class Added:
     nll: Mapping[str, float]
 
 
-def added(study: Study, name: str = "HTJ", n: int = ADDED, true_before: int = TRUE_HTJ, seed: int = 0) -> Added:
-    """Draw new true rows of a class as its right rows are: predicted as it as often as those, scores from theirs with replacement.
+def added(
+    study: Study, name: str = "HTJ", n: int = ADDED, true_before: int = TRUE_HTJ, seed: int = 0
+) -> Added:
+    """Draw new true rows of a class as its right rows are: predicted as it as often as those,
+    scores from theirs with replacement.
 
     Those that are predicted as another class would be wrong there, and change nothing here.
     """
@@ -105,27 +142,58 @@ def added(study: Study, name: str = "HTJ", n: int = ADDED, true_before: int = TR
     y = np.append(study.y, np.full(n_right, k))
     at, mine = rows_at(grid(), k, len(study.classes)), X.argmax(axis=1) == k
     fitted: dict[str, Any] = {"before": study.models["kde"].after["calibrator"]}
-    for said, rule in (("after, at the same bandwidth", bandwidth), ("after, at b_mon2 again", "b_mon2")):
+    for said, rule in (
+        ("after, at the same bandwidth", bandwidth),
+        ("after, at b_mon2 again", "b_mon2"),
+    ):
         model = KernelDensityConfidence(FrozenEstimator(GivenScores().fit(X)), bandwidth=rule)
         fitted[said] = model.fit(X, y, X_calibration=X, y_calibration=y)
     confidence = {said: model.predict_confidence(at) for said, model in fitted.items()}
-    tops = {said: TopLabel(np.full(mine.sum(), k), model.predict_confidence(X[mine])) for said, model in fitted.items()}
-    return Added(n_right, right, wrong, new, bandwidth, confidence, {said: nll_top(y[mine], top, clip=1e-12) for said, top in tops.items()})
+    tops = {
+        said: TopLabel(np.full(mine.sum(), k), model.predict_confidence(X[mine]))
+        for said, model in fitted.items()
+    }
+    return Added(
+        n_right,
+        right,
+        wrong,
+        new,
+        bandwidth,
+        confidence,
+        {said: nll_top(y[mine], top, clip=1e-12) for said, top in tops.items()},
+    )
 
 
 def figure15(study: Study, found: Added) -> Figure:
-    """Rows by score before and after: the wrong ones stay as they are; and the confidence, at one bandwidth."""
+    """Rows by score before and after: the wrong ones stay as they are; and the confidence, at one
+    bandwidth.
+    """
     at = grid()
     both = np.concatenate([found.right, found.new])
     lines = {
-        f"{what}: {len(scores):,}": (10 * at, len(scores) * density(scores, at, found.bandwidth) / 10)
-        for what, scores in (("right before", found.right), ("wrong, before and after", found.wrong), ("right after", both))
+        f"{what}: {len(scores):,}": (
+            10 * at,
+            len(scores) * density(scores, at, found.bandwidth) / 10,
+        )
+        for what, scores in (
+            ("right before", found.right),
+            ("wrong, before and after", found.wrong),
+            ("right after", both),
+        )
     }
     confidence = {said: (10 * at, values) for said, values in list(found.confidence.items())[:2]}
     drawn = f"new scores are drawn from those of the {len(found.right):,} right rows"
-    note = f"{drawn}; {found.n_right:,} of {ADDED:,} new HTJ are predicted as HTJ, as large a share as before"
+    note = (
+        f"{drawn}; {found.n_right:,} of {ADDED:,} new HTJ are predicted as HTJ, as large a share as"
+        " before"
+    )
     return score_densities(
-        lines, confidence, _times_ten(study.bins("HTJ")), density_label="rows per unit of score", score_label=SCORE, note=note
+        lines,
+        confidence,
+        _times_ten(study.bins("HTJ")),
+        density_label="rows per unit of score",
+        score_label=SCORE,
+        note=note,
     )
 
 

@@ -1,4 +1,6 @@
-"""Figures 2 and 3: what a classifier may put out, and how a histogram of scores becomes a confidence."""
+"""Figures 2 and 3: what a classifier may put out, and how a histogram of scores becomes a
+confidence.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,41 @@ from matplotlib.patches import FancyBboxPatch
 
 from experiments.p2.figures.curves import SCORE
 from experiments.p2.figures.study import Study
-from kdgraph.figures.style import BLACK, BLUE, FULL_WIDTH, GREY, ID_SHADE, LABEL_SIZE, NOTE_SIZE, ORANGE, add_axes, new_figure, styled
+from kdgraph.figures.style import (
+    BLACK,
+    BLUE,
+    FULL_WIDTH,
+    GREY,
+    ID_SHADE,
+    LABEL_SIZE,
+    NOTE_SIZE,
+    ORANGE,
+    add_axes,
+    new_figure,
+    styled,
+)
 
 GROUPS = (
     ("class", "k(X)", "Conf1 = P(right | k)", "precision"),
     ("class and score", "k(X), S(X)", "Conf2 = P(right | k, S)", "histogram, isotonic, Cum, KDE"),
-    ("distribution", "k(X), Y(X) = (y₁, y₂, …)", "Conf3 = P(right | k, Y)", "STS, CSTS, TSwA, CSTSwA"),
+    (
+        "distribution",
+        "k(X), Y(X) = (y₁, y₂, …)",
+        "Conf3 = P(right | k, Y)",
+        "STS, CSTS, TSwA, CSTSwA",
+    ),
 )
-"""What a classifier tells, what it puts out, the confidence that can be made of it (Section III), and calibrators that take so much."""
+"""What a classifier tells, what it puts out, the confidence that can be made of it (Section III),
+and calibrators that take so much.
+"""
 _ROW, _HEAD = 0.44, 0.3  # inches
-_COLUMNS = (0.06, 0.82, 2.1, 3.62, 5.0)  # inches: where the input, the classifier, what it puts out, the confidence and calibrators begin
+_COLUMNS = (
+    0.06,
+    0.82,
+    2.1,
+    3.62,
+    5.0,
+)  # inches: where the input, the classifier, what it puts out, the confidence and calibrators begin
 _BOX = (0.82, 1.0)  # inches: left end and width of the classifier
 _TITLES = ("input", "", "what it puts out", "confidence in the class", "calibrators here")
 
@@ -38,23 +65,45 @@ def figure2() -> Figure:
     return figure
 
 
-def _group(axes: Axes, y: float, tells: str, output: str, confidence: str, calibrators: str) -> None:
+def _group(
+    axes: Axes, y: float, tells: str, output: str, confidence: str, calibrators: str
+) -> None:
     left, width = _BOX
     axes.add_patch(
-        FancyBboxPatch((left, y - 0.13), width, 0.26, boxstyle="round,pad=0,rounding_size=0.05", facecolor=ID_SHADE, edgecolor=GREY)
+        FancyBboxPatch(
+            (left, y - 0.13),
+            width,
+            0.26,
+            boxstyle="round,pad=0,rounding_size=0.05",
+            facecolor=ID_SHADE,
+            edgecolor=GREY,
+        )
     )
     axes.text(left + width / 2, y, tells, ha="center", va="center", fontsize=LABEL_SIZE)
     axes.text(_COLUMNS[0], y, "vector X", va="center", fontsize=LABEL_SIZE)
-    for x, text, color in zip(_COLUMNS[2:], (output, confidence, calibrators), (BLACK, BLUE, GREY), strict=True):
+    for x, text, color in zip(
+        _COLUMNS[2:], (output, confidence, calibrators), (BLACK, BLUE, GREY), strict=True
+    ):
         axes.text(x, y, text, va="center", fontsize=LABEL_SIZE, color=color)
     for start, end in ((0.54, left), (left + width, _COLUMNS[2] - 0.04), (3.3, _COLUMNS[3] - 0.04)):
         axes.annotate(
-            "", (end, y), (start, y), arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 0.8, "shrinkA": 2, "shrinkB": 2}
+            "",
+            (end, y),
+            (start, y),
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": GREY,
+                "linewidth": 0.8,
+                "shrinkA": 2,
+                "shrinkB": 2,
+            },
         )
 
 
 def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
-    """Right and wrong rows of one class by the score, and the share of right ones in each bin, Eq. 5 and 6."""
+    """Right and wrong rows of one class by the score, and the share of right ones in each bin, Eq.
+    5 and 6.
+    """
     found = study.bins(name, bins)
     edges = 10 * np.append(found.lower, found.upper[-1])
     right = found.count * np.nan_to_num(found.accuracy)
@@ -62,11 +111,23 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
     with styled():
         figure = new_figure(FULL_WIDTH, 2.15)
         width, height = (FULL_WIDTH - 1.3) / 2, 1.55
-        left, other = (add_axes(figure, 0.5 + i * (width + 0.7), 0.38, width, height) for i in range(2))
-        left.stairs(
-            found.count, edges, baseline=right, fill=True, facecolor=ORANGE, hatch="////", edgecolor=BLACK, linewidth=0.4, label="wrong"
+        left, other = (
+            add_axes(figure, 0.5 + i * (width + 0.7), 0.38, width, height) for i in range(2)
         )
-        left.stairs(right, edges, fill=True, facecolor=BLUE, edgecolor=BLACK, linewidth=0.4, label="right")
+        left.stairs(
+            found.count,
+            edges,
+            baseline=right,
+            fill=True,
+            facecolor=ORANGE,
+            hatch="////",
+            edgecolor=BLACK,
+            linewidth=0.4,
+            label="wrong",
+        )
+        left.stairs(
+            right, edges, fill=True, facecolor=BLUE, edgecolor=BLACK, linewidth=0.4, label="right"
+        )
         other.stairs(found.accuracy, edges, baseline=None, color=BLACK, linewidth=1.4, gid="share")
         _said(left, other, edges[shown : shown + 2], right[shown], found.count[shown])
         for axes, label in ((left, f"rows predicted as {name}"), (other, "share right")):
@@ -77,9 +138,26 @@ def figure3(study: Study, name: str = "Baseplate", bins: int = 10) -> Figure:
 
 
 def _said(left: Axes, right: Axes, edges: np.ndarray, n_right: float, n: float) -> None:
-    """Of the bin that stands for all, its counts and their ratio; and what is right and what wrong."""
+    """Of the bin that stands for all, its counts and their ratio; and what is right and what
+    wrong.
+    """
     share = n_right / n
-    where = {"fontsize": LABEL_SIZE, "arrowprops": {"arrowstyle": "-|>", "color": GREY, "linewidth": 0.8}}
-    left.annotate(f"{n_right:.0f} right of {n:.0f}", (edges.mean(), n), (edges.mean(), 2.8 * n), ha="center", **where)
-    right.annotate(f"{n_right:.0f} / {n:.0f} = {share:.2f}", (edges.mean(), share), (edges[0] - 0.6, share + 0.2), ha="right", **where)
+    where = {
+        "fontsize": LABEL_SIZE,
+        "arrowprops": {"arrowstyle": "-|>", "color": GREY, "linewidth": 0.8},
+    }
+    left.annotate(
+        f"{n_right:.0f} right of {n:.0f}",
+        (edges.mean(), n),
+        (edges.mean(), 2.8 * n),
+        ha="center",
+        **where,
+    )
+    right.annotate(
+        f"{n_right:.0f} / {n:.0f} = {share:.2f}",
+        (edges.mean(), share),
+        (edges[0] - 0.6, share + 0.2),
+        ha="right",
+        **where,
+    )
     left.legend(loc="upper right", fontsize=LABEL_SIZE)

@@ -1,4 +1,6 @@
-"""What the finished runs of ``experiment=paper/p2/phanns`` say: rows, fitted calibrators, their curves, and NLL by predicted class."""
+"""What the finished runs of ``experiment=paper/p2/phanns`` say: rows, fitted calibrators, their
+curves, and NLL by predicted class.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +52,13 @@ LABELS = {
 }
 """Calibrators by the names of the configuration and of the paper, in the order of tables."""
 FIGURE_17 = ("histogram", "kde_b_mon", "kde", "kde_b_opt", "cum_star", "none")
-"""The methods of that figure that the published counts allow; the three temperatures need the scores of the other classes."""
+"""The methods of that figure that the published counts allow; the three temperatures need the
+scores of the other classes.
+"""
 LOW = 0.15
-"""Where the paper's curves begin, since "the kernel density's imagination" goes "wild" below (Section XIII D)."""
+"""Where the paper's curves begin, since "the kernel density's imagination" goes "wild" below
+(Section XIII D).
+"""
 
 
 @dataclass(frozen=True)
@@ -84,14 +90,18 @@ class Study:
     @property
     def shown(self) -> list[str]:
         """Classes in the order of the paper."""
-        return sorted(self.classes, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+        return sorted(
+            self.classes, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)
+        )
 
     def mine(self, name: str) -> np.ndarray:
         """Int[m]: rows that are predicted as this class."""
         return np.flatnonzero(self.top.predicted == self.classes.index(name))
 
     def scores(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Float[r] and Float[w]: scores of the right and of the wrong rows that are predicted as this class."""
+        """Float[r] and Float[w]: scores of the right and of the wrong rows that are predicted as
+        this class.
+        """
         mine = self.mine(name)
         right = self.correct[mine]
         return self.top.confidence[mine][right], self.top.confidence[mine][~right]
@@ -108,35 +118,56 @@ class Study:
 
     @cached_property
     def nll(self) -> dict[str, dict[str, float]]:
-        """Calibrator → class → mean NLL in nats of right and wrong (Eq. 14) over the rows that are predicted as this class."""
+        """Calibrator → class → mean NLL in nats of right and wrong (Eq. 14) over the rows that are
+        predicted as this class.
+        """
         return {
-            method: {name: nll_top(self.y[mine], top[mine], clip=1e-12) for name in self.shown if len(mine := self.mine(name))}
+            method: {
+                name: nll_top(self.y[mine], top[mine], clip=1e-12)
+                for name in self.shown
+                if len(mine := self.mine(name))
+            }
             for method, top in self.confidence.items()
         }
 
     def learnt(self, what: str, method: str) -> dict[str, float]:
-        """Class → "bandwidth" or "sign_changes" of a kernel density calibrator, of the classes that have a curve."""
+        """Class → "bandwidth" or "sign_changes" of a kernel density calibrator, of the classes that
+        have a curve.
+        """
         curves = self.models[method].after["calibrator"].curves_
         found = {name: curves[self.classes.index(name)] for name in self.shown}
         return {name: float(curve[what]) for name, curve in found.items() if curve}
 
     def curve(self, method: str, name: str, scores: np.ndarray) -> np.ndarray:
-        """Float[g]: the confidence of this calibrator in this class at scores, Float[g] above 1/K."""
-        top = self.models[method].ask(["top"], rows_at(scores, self.classes.index(name), len(self.classes)))["top"]
+        """Float[g]: the confidence of this calibrator in this class at scores, Float[g] above
+        1/K.
+        """
+        top = self.models[method].ask(
+            ["top"], rows_at(scores, self.classes.index(name), len(self.classes))
+        )["top"]
         return top.confidence
 
     def fitted_to(self, X: np.ndarray, y: np.ndarray | None = None) -> Study:
-        """The same calibrators, fitted to other rows, Float[m, K], with labels Int[m] (default: the same), and judged by them."""
+        """The same calibrators, fitted to other rows, Float[m, K], with labels Int[m] (default: the
+        same), and judged by them.
+        """
         y = self.y if y is None else y
         models = {
-            method: Model(model.parent, {part: clone(one).fit(X, y, X_calibration=X, y_calibration=y) for part, one in model.after.items()})
+            method: Model(
+                model.parent,
+                {
+                    part: clone(one).fit(X, y, X_calibration=X, y_calibration=y)
+                    for part, one in model.after.items()
+                },
+            )
             for method, model in self.models.items()
         }
         return replace(self, X=X, y=y, models=models)
 
 
 def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
-    """Float[g, K]: rows that are predicted as class k with these scores, Float[g] above 1/K; the others share what is left.
+    """Float[g, K]: rows that are predicted as class k with these scores, Float[g] above 1/K; the
+    others share what is left.
 
     Raises
     ------
@@ -144,42 +175,76 @@ def rows_at(scores: np.ndarray, k: int, n_classes: int) -> np.ndarray:
         A score at which another class would be predicted.
     """
     if (scores <= 1 / n_classes).any():
-        raise ValueError(f"a score of {scores.min():g} may be no largest one of {n_classes}: it must be above 1/{n_classes}")
+        raise ValueError(
+            f"a score of {scores.min():g} may be no largest one of {n_classes}: it must be above"
+            f" 1/{n_classes}"
+        )
     rows = np.repeat((1 - scores)[:, None] / (n_classes - 1), n_classes, axis=1)
     rows[:, k] = scores
     return rows
 
 
 def study_of(outputs: Path, free: tuple[str, ...] = ()) -> Study | None:
-    """The finished runs below ``outputs``, of the file that most of them are of; None where there is none."""
+    """The finished runs below ``outputs``, of the file that most of them are of; None where there
+    is none.
+    """
     records = runs_of(EXPERIMENT, outputs, [*FREE, *free])
-    missing = [method for method in LABELS if method not in {record["calibrator"] for record in records}]
+    missing = [
+        method for method in LABELS if method not in {record["calibrator"] for record in records}
+    ]
     if missing:
-        print(f"{EXPERIMENT}: no run of {', '.join(missing)} found; kdg run experiment={EXPERIMENT} makes them", file=sys.stderr)
+        print(
+            f"{EXPERIMENT}: no run of {', '.join(missing)} found; kdg run experiment={EXPERIMENT}"
+            " makes them",
+            file=sys.stderr,
+        )
     if not records:
         return None
     files = Counter(record["dataset"]["fingerprint"] for record in records)
     most, _ = files.most_common(1)[0]
     if len(files) > 1:
-        print(f"{EXPERIMENT}: runs of {len(files)} files; those of {most} are drawn", file=sys.stderr)
-    loaded = {record["calibrator"]: (record, *models_of(record, outputs)) for record in records if record["dataset"]["fingerprint"] == most}
+        print(
+            f"{EXPERIMENT}: runs of {len(files)} files; those of {most} are drawn", file=sys.stderr
+        )
+    loaded = {
+        record["calibrator"]: (record, *models_of(record, outputs))
+        for record in records
+        if record["dataset"]["fingerprint"] == most
+    }
     record, splits, *_ = next(iter(loaded.values()))
     models = {method: loaded[method][3] for method in LABELS if method in loaded}
     return Study(splits.test.X, splits.test.y, tuple(record["dataset"]["classes"]), models)
 
 
 def measured(folder: Path) -> pd.DataFrame:
-    """The precision that Section III has, as :class:`experiments.reproduction.declared.Study` has it: what Conf1 says of Minor capsid.
+    """The precision that Section III has, as :class:`experiments.reproduction.declared.Study` has
+    it: what Conf1 says of Minor capsid.
 
     The same file may have been run under more than one path; it counts once.
     """
-    records = [record for record in runs_of(EXPERIMENT, folder, FREE) if record["calibrator"] == "precision"]
+    records = [
+        record
+        for record in runs_of(EXPERIMENT, folder, FREE)
+        if record["calibrator"] == "precision"
+    ]
     found = []
-    for (_, seed), record in {(record["dataset"]["fingerprint"], record["seed"]): record for record in records}.items():
+    for (_, seed), record in {
+        (record["dataset"]["fingerprint"], record["seed"]): record for record in records
+    }.items():
         (path,) = folder.glob(f"*/*/{record['run_id']}/{record['files']['predictions']}")
-        said = pd.read_parquet(path, columns=["set", "calibrated_predicted", "calibrated_confidence"])
+        said = pd.read_parquet(
+            path, columns=["set", "calibrated_predicted", "calibrated_confidence"]
+        )
         mine = said[(said.set == "test") & (said.calibrated_predicted == "Minor capsid")]
         value = float(mine.calibrated_confidence.mean())
-        found.append({"metric": "precision of Minor capsid", "method": "Conf1", "seed": seed, "value": value})
-    place = {"item": "Section III", "dataset": "phanns", "true_class": None, "predicted_class": None, "variant": ""}
+        found.append(
+            {"metric": "precision of Minor capsid", "method": "Conf1", "seed": seed, "value": value}
+        )
+    place = {
+        "item": "Section III",
+        "dataset": "phanns",
+        "true_class": None,
+        "predicted_class": None,
+        "variant": "",
+    }
     return pd.DataFrame([{**place, **row} for row in found])

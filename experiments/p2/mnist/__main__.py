@@ -1,7 +1,9 @@
-"""The MNIST study of Salamon et al., Appendix: ``python -m experiments.p2.mnist --scale smoke`` in the root of the repository.
+"""The MNIST study of Salamon et al., Appendix: ``python -m experiments.p2.mnist --scale smoke`` in
+the root of the repository.
 
-Trains networks, calibrates ensembles of ten of them on test set 1, measures both test sets, and prints medians over the ensembles beside
-what the paper says of them, with its figures. What is there is not made again, so that a run that was cut off goes on.
+Trains networks, calibrates ensembles of ten of them on test set 1, measures both test sets, and
+prints medians over the ensembles beside what the paper says of them, with its figures. What is
+there is not made again, so that a run that was cut off goes on.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ PAPER = Path(__file__).resolve().parents[1]
 """Its folder."""
 SCALES: dict[str, dict[str, tuple[int, int]]] = {
     "smoke": {"under_trained": (20, 20), "well_trained": (10, 1)},
-    "workstation": {"under_trained": (200, 1000), "as_printed": (40, 100), "fully_trained": (10, 1)},
+    "workstation": {
+        "under_trained": (200, 1000),
+        "as_printed": (40, 100),
+        "fully_trained": (10, 1),
+    },
     "paper": {"under_trained": (1000, 1000), "as_printed": (1000, 1000), "fully_trained": (20, 20)},
 }
 """Scale → recipe → networks, ensembles of ten of them."""
@@ -41,7 +47,9 @@ SAYS = {
     "fully_trained": "the paper's 10,000 steps at 1e-3",
 }
 FIGURE_16 = ("well_trained", "fully_trained")
-"""Recipes that stand in that figure, of one ensemble; about medians over ensembles they say nothing."""
+"""Recipes that stand in that figure, of one ensemble; about medians over ensembles they say
+nothing.
+"""
 
 KEPT = {"under_trained": "p2_mnist", "fully_trained": "p2_mnist_fully_trained"}
 """Recipes whose claims are kept, and under which name."""
@@ -52,14 +60,26 @@ CURVES = 20
 def main() -> None:
     """Do all that the scale asks for."""
     arguments = _arguments()
-    wanted = {name: sizes for name, sizes in SCALES[arguments.scale].items() if name in (arguments.recipes or SAYS)}
+    wanted = {
+        name: sizes
+        for name, sizes in SCALES[arguments.scale].items()
+        if name in (arguments.recipes or SAYS)
+    }
     told: dict[str, list[Claim]] = {}
     for recipe, (networks, ensembles) in wanted.items():
         folder = arguments.to / recipe
-        _told(train(folder, recipe, networks, threads=arguments.threads), -(-networks // 10), "blocks of ten networks")
+        _told(
+            train(folder, recipe, networks, threads=arguments.threads),
+            -(-networks // 10),
+            "blocks of ten networks",
+        )
         pool = Pool.read(folder, networks)
         for combine in arguments.combine:
-            _told(measure(pool, ensembles, combine, n_jobs=arguments.n_jobs), ensembles // 20, "parts of twenty ensembles")
+            _told(
+                measure(pool, ensembles, combine, n_jobs=arguments.n_jobs),
+                ensembles // 20,
+                "parts of twenty ensembles",
+            )
             print(_text(pool, recipe, ensembles, combine))
             if recipe in KEPT:
                 asked = list(_asked(pool, recipe, ensembles, combine))
@@ -91,15 +111,23 @@ def _saturated(pool: Pool, combine: Combine) -> float:
 
 def _text(pool: Pool, recipe: str, ensembles: int, combine: Combine) -> str:
     found = measured(pool, ensembles, combine)
-    single = {name: (said.argmax(axis=2) == pool.labels[name]).mean(axis=1) for name, said in pool.log_proba.items()}
+    single = {
+        name: (said.argmax(axis=2) == pool.labels[name]).mean(axis=1)
+        for name, said in pool.log_proba.items()
+    }
     lines = [
         f"\n## {recipe}, {combine}: {SAYS[recipe]}\n",
         f"{pool.size} networks, {np.median(single['1']):.2%} of test set 1 right and {np.median(single['2']):.2%} of test set 2 (medians); "
         f"{ensembles} ensembles of ten; of the first one {_saturated(pool, combine):.0%} of the scores exceed .99.\n",
-        overall(found), "\nMedians over ensembles (half of them lie in the brackets).\n",
-        "NLL by predicted class, medians on test sets 1 / 2:\n", by_class(found, "NLL"),
-        "\nECE1 by predicted class:\n", by_class(found, "ECE1"), "\nECE2 by predicted class:\n", by_class(found, "ECE2"),
-    ]  # fmt: skip
+        overall(found),
+        "\nMedians over ensembles (half of them lie in the brackets).\n",
+        "NLL by predicted class, medians on test sets 1 / 2:\n",
+        by_class(found, "NLL"),
+        "\nECE1 by predicted class:\n",
+        by_class(found, "ECE1"),
+        "\nECE2 by predicted class:\n",
+        by_class(found, "ECE2"),
+    ]
     if recipe not in {*FIGURE_16, *KEPT}:
         lines += ["", verdicts(claims(found))]
     return "\n".join(lines)
@@ -109,7 +137,10 @@ def _draw(pool: Pool, recipe: str, ensembles: int, combine: Combine, folder: Pat
     if recipe in FIGURE_16:
         drawn = list(figures.of_fully_trained(pool, combine))
     else:
-        drawn = [*figures.of_ensemble(pool, combine), *figures.of_medians(measured(pool, ensembles, combine))]
+        drawn = [
+            *figures.of_ensemble(pool, combine),
+            *figures.of_medians(measured(pool, ensembles, combine)),
+        ]
     for name, draw in drawn:
         save_picture(draw(), folder / f"{name}_{recipe}_{combine}", PAPER)
 
@@ -118,18 +149,39 @@ def _told(lines: Iterator[str], n: int, what: str) -> None:
     """Each line on stderr as it comes, with the time that is left if the rest takes as long."""
     start = time.monotonic()
     for done, text in enumerate(lines, 1):
-        print(f"{text}  ({done} of at most {n} {what}, {(time.monotonic() - start) / done:.0f} s each)", file=sys.stderr, flush=True)
+        print(
+            f"{text}  ({done} of at most {n} {what}, {(time.monotonic() - start) / done:.0f} s"
+            " each)",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _arguments() -> argparse.Namespace:
     parser = parser_that_keeps(__doc__)
-    parser.add_argument("--scale", choices=list(SCALES), default="smoke", help="how many networks and ensembles")
+    parser.add_argument(
+        "--scale", choices=list(SCALES), default="smoke", help="how many networks and ensembles"
+    )
     parser.add_argument("--recipes", nargs="*", choices=list(SAYS), help="these of the scale's")
     parser.add_argument(
-        "--combine", nargs="*", choices=["sum_logs", "mean"], default=["sum_logs", "mean"], help="what an ensemble's score is"
+        "--combine",
+        nargs="*",
+        choices=["sum_logs", "mean"],
+        default=["sum_logs", "mean"],
+        help="what an ensemble's score is",
     )
-    parser.add_argument("--to", type=Path, default=Path("outputs/p2_mnist"), help="where networks and measurements are kept")
-    parser.add_argument("--figures", type=Path, default=Path("outputs/p2_mnist/figures"), help="where the pictures go")
+    parser.add_argument(
+        "--to",
+        type=Path,
+        default=Path("outputs/p2_mnist"),
+        help="where networks and measurements are kept",
+    )
+    parser.add_argument(
+        "--figures",
+        type=Path,
+        default=Path("outputs/p2_mnist/figures"),
+        help="where the pictures go",
+    )
     parser.add_argument("--threads", type=int, default=1, help="of torch in training")
     parser.add_argument("--n-jobs", type=int, default=1, help="ensembles measured side by side")
     return parser.parse_args()

@@ -1,4 +1,6 @@
-"""What Salamon et al. say of their MNIST ensembles, tested on ours: a line for each, with its verdict and the numbers behind it."""
+"""What Salamon et al. say of their MNIST ensembles, tested on ours: a line for each, with its
+verdict and the numbers behind it.
+"""
 
 from __future__ import annotations
 
@@ -39,35 +41,60 @@ def claims(found: pd.DataFrame) -> Iterator[Claim]:
 
 
 def of_fully_trained(found: pd.DataFrame, saturated: float) -> Iterator[Claim]:
-    """Of networks that are fully trained, whose scores are nearly all above .99: the share that is, and the same measurements."""
+    """Of networks that are fully trained, whose scores are nearly all above .99: the share that is,
+    and the same measurements.
+    """
     rows = found[(found.metric == "NLL") & (found.test_set == "2")]
     medians = rows.pivot_table(index="method", columns="class", values="value", aggfunc="median")
     for name in ("KDE(b_mon)", "CwOC"):
         yield Claim(
-            f"the NLL of {name} on test set 2 is at or below that of Conf1, which is reasonable here (Section XIII D)",
+            f"the NLL of {name} on test set 2 is at or below that of Conf1, which is reasonable"
+            " here (Section XIII D)",
             bool(medians.loc[name, ALL] <= medians.loc["Conf1", ALL]),
-            f"{medians.loc[name, ALL]:.4f} against {medians.loc['Conf1', ALL]:.4f}, medians of all rows",
+            f"{medians.loc[name, ALL]:.4f} against {medians.loc['Conf1', ALL]:.4f}, medians of all"
+            " rows",
             ("fully_trained",),
         )
     apart = (medians.loc[["CSTS", "TSwA"]] / medians.loc["STS"] - 1).abs()
     classes = apart.drop(columns=ALL).max()
-    text = f"the NLL of CSTS and TSwA on test set 2 is less than {ALMOST:.0%} from that of STS (Section XV)"
+    text = (
+        f"the NLL of CSTS and TSwA on test set 2 is less than {ALMOST:.0%} from that of STS"
+        " (Section XV)"
+    )
     nearly = f"{saturated:.0%} of the scores exceed .99"
     seen = ", ".join(f"{name} {value:.1%}" for name, value in apart[ALL].items())
-    yield Claim(f"{text}, of all rows", bool((apart[ALL] < ALMOST).all()), f"{seen}; {nearly}", ("moot_if_saturated",))
-    seen = f"on {(classes < ALMOST).sum()} of {len(classes)}, at most {classes.max():.1%} on class {classes.idxmax()}; {nearly}"
-    yield Claim(f"{text}, on each class", bool((classes < ALMOST).all()), seen, ("moot_if_saturated",))
+    yield Claim(
+        f"{text}, of all rows",
+        bool((apart[ALL] < ALMOST).all()),
+        f"{seen}; {nearly}",
+        ("moot_if_saturated",),
+    )
+    seen = (
+        f"on {(classes < ALMOST).sum()} of {len(classes)}, at most {classes.max():.1%} on class"
+        f" {classes.idxmax()}; {nearly}"
+    )
+    yield Claim(
+        f"{text}, on each class", bool((classes < ALMOST).all()), seen, ("moot_if_saturated",)
+    )
 
 
 def by_ensemble(found: pd.DataFrame, metric: str, test_set: str, klass: str = ALL) -> pd.DataFrame:
     """One row for each ensemble, one column for each method."""
-    rows = found[(found.metric == metric) & (found.test_set == test_set) & (found["class"] == klass)]
+    rows = found[
+        (found.metric == metric) & (found.test_set == test_set) & (found["class"] == klass)
+    ]
     return rows.pivot_table(index="ensemble", columns="method", values="value")
 
 
 def _bandwidths_fall(found: pd.DataFrame) -> Claim:
-    rows = found[found.metric == "bandwidth"].pivot_table(index=["ensemble", "class"], columns="method", values="value").dropna()
-    falls = (rows["KDE(b_mon)"] >= rows["KDE(b_mon2)"]) & (rows["KDE(b_mon2)"] >= rows["KDE(b_mon4)"])
+    rows = (
+        found[found.metric == "bandwidth"]
+        .pivot_table(index=["ensemble", "class"], columns="method", values="value")
+        .dropna()
+    )
+    falls = (rows["KDE(b_mon)"] >= rows["KDE(b_mon2)"]) & (
+        rows["KDE(b_mon2)"] >= rows["KDE(b_mon4)"]
+    )
     medians = ", ".join(f"{name[4:-1]} {rows[name].median():.4f}" for name in BANDWIDTHS)
     return Claim(
         "b_mon ≥ b_mon2 ≥ b_mon4 (appendix)",
@@ -78,20 +105,38 @@ def _bandwidths_fall(found: pd.DataFrame) -> Claim:
 
 
 def _optimal_is_narrowest(found: pd.DataFrame) -> Claim:
-    rows = found[found.metric == "bandwidth"].pivot_table(index=["ensemble", "class"], columns="method", values="value").dropna()
+    rows = (
+        found[found.metric == "bandwidth"]
+        .pivot_table(index=["ensemble", "class"], columns="method", values="value")
+        .dropna()
+    )
     means = rows[["KDE(b_opt)", "KDE(b_mon4)"]].mean()
-    seen = f"means {means.iloc[0]:.4f} and {means.iloc[1]:.4f}; smaller in {(rows['KDE(b_opt)'] < rows['KDE(b_mon4)']).mean():.0%}"
+    seen = (
+        f"means {means.iloc[0]:.4f} and {means.iloc[1]:.4f}; smaller in"
+        f" {(rows['KDE(b_opt)'] < rows['KDE(b_mon4)']).mean():.0%}"
+    )
     return Claim(
-        "b_opt is smaller than b_mon4 on the average (appendix)", bool(means.iloc[0] < means.iloc[1]), seen, ("b_opt_smallest_on_mnist",)
+        "b_opt is smaller than b_mon4 on the average (appendix)",
+        bool(means.iloc[0] < means.iloc[1]),
+        seen,
+        ("b_opt_smallest_on_mnist",),
     )
 
 
 def _relaxing_lowers_nll(found: pd.DataFrame) -> Claim:
     order = ["KDE(b_mon)", "KDE(b_mon2)", "KDE(b_mon4)"]
     medians = {where: by_ensemble(found, "NLL", where)[order].median() for where in ("1", "2")}
-    seen = "; ".join(f"set {where}: {', '.join(f'{value:.4f}' for value in each)}" for where, each in medians.items())
+    seen = "; ".join(
+        f"set {where}: {', '.join(f'{value:.4f}' for value in each)}"
+        for where, each in medians.items()
+    )
     falls = all(bool((np.diff(each) <= 0).all()) for each in medians.values())
-    return Claim("Larger bandwidths force larger NLL, b_mon, b_mon2, b_mon4 (Figure 19)", falls, f"medians of all rows, {seen}", RELAXED)
+    return Claim(
+        "Larger bandwidths force larger NLL, b_mon, b_mon2, b_mon4 (Figure 19)",
+        falls,
+        f"medians of all rows, {seen}",
+        RELAXED,
+    )
 
 
 def _one_temperature_is_worse(found: pd.DataFrame) -> Claim:
@@ -102,19 +147,26 @@ def _one_temperature_is_worse(found: pd.DataFrame) -> Claim:
             shares[f"{name} on set {where}"] = float((rows["STS"] > rows[name]).mean())
     seen = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
     return Claim(
-        f"STS is worse than CSTS, TSwA and CSTSwA on class {WORST_CLASS} (Figure 18)", min(shares.values()) >= MOST,
-        f"ensembles in which it is: {seen}", ("stars_of_class_5",),
-    )  # fmt: skip
+        f"STS is worse than CSTS, TSwA and CSTSwA on class {WORST_CLASS} (Figure 18)",
+        min(shares.values()) >= MOST,
+        f"ensembles in which it is: {seen}",
+        ("stars_of_class_5",),
+    )
 
 
 def _others_are_better_on_all_rows(found: pd.DataFrame) -> Claim:
-    medians = pd.DataFrame({f"set {where}": by_ensemble(found, "NLL", where).median() for where in ("1", "2")})
+    medians = pd.DataFrame(
+        {f"set {where}": by_ensemble(found, "NLL", where).median() for where in ("1", "2")}
+    )
     less = 1 - medians.loc[["CSTS", "TSwA"]] / medians.loc["STS"]
     return Claim(
-        f"the NLL of CSTS or TSwA is more than {MUCH:.0%} less than that of STS on both sets (Section VIII)",
+        f"the NLL of CSTS or TSwA is more than {MUCH:.0%} less than that of STS on both sets"
+        " (Section VIII)",
         bool((less > MUCH).all(axis=1).any()),
         "less by "
-        + ", ".join(f"{value:.1%} ({name} on {where})" for (name, where), value in less.stack().items())
+        + ", ".join(
+            f"{value:.1%} ({name} on {where})" for (name, where), value in less.stack().items()
+        )
         + "; medians of all rows",
         ("top_label_temperatures",),
     )
@@ -122,13 +174,17 @@ def _others_are_better_on_all_rows(found: pd.DataFrame) -> Claim:
 
 def _others_are_alike(found: pd.DataFrame) -> Claim:
     rows = found[(found.metric == "NLL") & (found["class"] != ALL) & found.method.isin(OTHERS)]
-    medians = rows.pivot_table(index=["test_set", "class"], columns="method", values="value", aggfunc="median")
+    medians = rows.pivot_table(
+        index=["test_set", "class"], columns="method", values="value", aggfunc="median"
+    )
     apart = medians.max(axis=1) / medians.min(axis=1) - 1
     where, klass = apart.idxmax()
     return Claim(
-        f"median NLL of CSTS, TSwA and CSTSwA is less than {ALMOST:.0%} apart on each class and set (Section XII)",
+        f"median NLL of CSTS, TSwA and CSTSwA is less than {ALMOST:.0%} apart on each class and set"
+        " (Section XII)",
         bool((apart < ALMOST).all()),
-        f"on {(apart < ALMOST).sum()} of {len(apart)}; at most {apart.max():.1%} apart, on class {klass} of set {where}",
+        f"on {(apart < ALMOST).sum()} of {len(apart)}; at most {apart.max():.1%} apart, on class"
+        f" {klass} of set {where}",
         ("three_alike",),
     )
 
@@ -137,7 +193,10 @@ def _kernels_beat_histograms(found: pd.DataFrame) -> Claim:
     rows = found[(found.metric == "NLL") & (found.test_set == "2") & (found["class"] != ALL)]
     medians = rows.pivot_table(index="class", columns="method", values="value", aggfunc="median")
     better = medians["KDE(b_mon2)"] <= medians["histogram"]
-    seen = f"{better.sum()} of {len(better)} classes on test set 2, which no method saw (medians of NLL)"
+    seen = (
+        f"{better.sum()} of {len(better)} classes on test set 2, which no method saw (medians of"
+        " NLL)"
+    )
     return Claim(
         "KDE(b_mon2) is at or below the histogram on most classes (Section XIV)",
         bool(better.sum() > len(better) / 2),
@@ -147,13 +206,16 @@ def _kernels_beat_histograms(found: pd.DataFrame) -> Claim:
 
 
 def _no_sign(found: pd.DataFrame) -> Iterator[Claim]:
-    """The paper's sentence has two halves: no sign at all, and in particular no bias of what was fitted on set 1.
+    """The paper's sentence has two halves: no sign at all, and in particular no bias of what was
+    fitted on set 1.
 
-    All ensembles share both sets, so one of them may be harder for all methods alike; the uncalibrated scores, which were fitted on
-    neither, tell.
+    All ensembles share both sets, so one of them may be harder for all methods alike; the
+    uncalibrated scores, which were fitted on neither, tell.
     """
     rows = found[(found.metric == "NLL") & (found["class"] != ALL)]
-    medians = rows.pivot_table(index=["method", "class"], columns="test_set", values="value", aggfunc="median")
+    medians = rows.pivot_table(
+        index=["method", "class"], columns="test_set", values="value", aggfunc="median"
+    )
     higher = (medians["2"] > medians["1"]).groupby(level="method").sum()
     classes = medians.index.get_level_values("class").nunique()
     seen = ", ".join(f"{name} {higher[name]}" for name in [*METHODS, UNCALIBRATED])
@@ -161,6 +223,12 @@ def _no_sign(found: pd.DataFrame) -> Iterator[Claim]:
         ("Differences of test sets 1 and 2 have no sign", "two-sided", "sets_differ_at_random"),
         ("Set 2 is not uniformly worse", "greater", "bias_within_noise"),
     ):
-        chance = min(binomtest(int(higher[name]), classes, alternative=alternative).pvalue for name in METHODS)
-        seen_here = f"classes of {classes} with a higher median NLL on set 2: {seen}; least p {chance:.3f} ({alternative} sign test)"
+        chance = min(
+            binomtest(int(higher[name]), classes, alternative=alternative).pvalue
+            for name in METHODS
+        )
+        seen_here = (
+            f"classes of {classes} with a higher median NLL on set 2: {seen}; least p {chance:.3f}"
+            f" ({alternative} sign test)"
+        )
         yield Claim(f"{says} (appendix)", bool(chance > LEVEL), seen_here, (of,))

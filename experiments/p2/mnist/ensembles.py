@@ -1,4 +1,6 @@
-"""What Salamon et al. say of Figures 4 and 14 B, asked of scores of MNIST ensembles: bins of both test sets, and curves of two rules."""
+"""What Salamon et al. say of Figures 4 and 14 B, asked of scores of MNIST ensembles: bins of both
+test sets, and curves of two rules.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from experiments.p2.mnist.pool import Combine, Pool
 from kdgraph.metrics import TopLabel
 
 BINS, EXPECTED = 10, 5
-"""Of Figure 4; and right and wrong rows that a bin must be expected to have on each set, the usual rule of a chi-squared test."""
+"""Of Figure 4; and right and wrong rows that a bin must be expected to have on each set, the usual
+rule of a chi-squared test.
+"""
 LEVEL = 0.05
 GAP = 0.05
 """Of the confidence, between curves that are almost identical: the paper says no number."""
@@ -23,7 +27,9 @@ LOW, GRID = 0.15, 341
 
 
 def of_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim]:
-    """Both claims, of the first ensembles of a pool: a median over them, as all of them share both test sets."""
+    """Both claims, of the first ensembles of a pool: a median over them, as all of them share both
+    test sets.
+    """
     bins, gaps = [], []
     for number in range(ensembles):
         proba = pool.ensemble(members_of(number, pool.size), combine)
@@ -33,8 +39,11 @@ def of_ensembles(pool: Pool, ensembles: int, combine: Combine) -> Iterator[Claim
     yield alike(pd.DataFrame(gaps))
 
 
-def bins_apart(proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]) -> tuple[float, int, int]:
-    """Whether noise explains what is between the shares of right rows of both test sets, by predicted class and tenth of the score.
+def bins_apart(
+    proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]
+) -> tuple[float, int, int]:
+    """Whether noise explains what is between the shares of right rows of both test sets, by
+    predicted class and tenth of the score.
 
     Parameters
     ----------
@@ -42,21 +51,32 @@ def bins_apart(proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]) -> t
 
     Returns
     -------
-    The p of a chi-squared test of all bins together, how many bins differ at 5 % by themselves, and of how many; NaN of none.
+    The p of a chi-squared test of all bins together, how many bins differ at 5 % by themselves, and
+    of how many; NaN of none.
     """
-    counts = np.stack([_counts(proba[name], labels[name]) for name in ("1", "2")]).astype(float)  # set, class, bin, right
+    counts = np.stack([_counts(proba[name], labels[name]) for name in ("1", "2")]).astype(
+        float
+    )  # set, class, bin, right
     rows = counts.sum(axis=3, keepdims=True)
     both = counts.sum(axis=0, keepdims=True)
     expected = rows * both / np.maximum(both.sum(axis=3, keepdims=True), 1)
     enough = (expected >= EXPECTED).all(axis=(0, 3))
-    distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=(0, 3))[enough]
+    distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=(0, 3))[
+        enough
+    ]
     if not len(distance):
         return np.nan, 0, 0
-    return float(chi2.sf(distance.sum(), len(distance))), int((chi2.sf(distance, 1) < LEVEL).sum()), len(distance)
+    return (
+        float(chi2.sf(distance.sum(), len(distance))),
+        int((chi2.sf(distance, 1) < LEVEL).sum()),
+        len(distance),
+    )
 
 
 def between_rules(proba: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Class → the widest gap between the curves of KDE(b_mon) and KDE(b_mon2) that are fitted to Float[n, 10], Int[n]."""
+    """Class → the widest gap between the curves of KDE(b_mon) and KDE(b_mon2) that are fitted to
+    Float[n, 10], Int[n].
+    """
     models = [fitted(METHODS[name], proba, y) for name in ("KDE(b_mon)", "KDE(b_mon2)")]
     score = np.linspace(LOW, 1, GRID)
     found = {}
@@ -79,16 +99,39 @@ def _counts(proba: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _noise(found: pd.DataFrame) -> Claim:
     p = float(found.p.median())
-    apart = f"{found.apart.median():.0f} of {found.bins.median():.0f} bins differ at {LEVEL:.0%} by themselves"
+    apart = (
+        f"{found.apart.median():.0f} of {found.bins.median():.0f} bins differ at {LEVEL:.0%} by"
+        " themselves"
+    )
     seen = f"p {p:.2g}, {apart} (medians of {len(found)} ensembles)"
-    text = "noise explains the differences between both test sets' shares of right rows by class and tenth of the score (Figure 4)"
-    rule = f"a chi-squared test of all bins with {EXPECTED} expected rows of each kind has p above {LEVEL:g}"
-    return Claim(f"{text}: {rule}, in the median of ensembles", p > LEVEL, seen, ("noise_of_histograms",))
+    text = (
+        "noise explains the differences between both test sets' shares of right rows by class and"
+        " tenth of the score (Figure 4)"
+    )
+    rule = (
+        f"a chi-squared test of all bins with {EXPECTED} expected rows of each kind has p above"
+        f" {LEVEL:g}"
+    )
+    return Claim(
+        f"{text}: {rule}, in the median of ensembles", p > LEVEL, seen, ("noise_of_histograms",)
+    )
 
 
 def alike(gaps: pd.DataFrame) -> Claim:
-    """Of a row for each ensemble, a column for each class: the widest gap between the curves of both rules."""
+    """Of a row for each ensemble, a column for each class: the widest gap between the curves of
+    both rules.
+    """
     medians = gaps.median()
-    seen = f"on {(medians < GAP).sum()} of {len(medians)}; " + ", ".join(f"{name} {value:.3f}" for name, value in medians.items())
-    text = f"the curves of b_mon and b_mon2 are less than {GAP:g} apart at every score from {LOW:g} (Figure 14)"
-    return Claim(f"{text}, on each class, in the median of ensembles", bool((medians < GAP).all()), seen, ("two_rules_alike_on_mnist",))
+    seen = f"on {(medians < GAP).sum()} of {len(medians)}; " + ", ".join(
+        f"{name} {value:.3f}" for name, value in medians.items()
+    )
+    text = (
+        f"the curves of b_mon and b_mon2 are less than {GAP:g} apart at every score from {LOW:g}"
+        " (Figure 14)"
+    )
+    return Claim(
+        f"{text}, on each class, in the median of ensembles",
+        bool((medians < GAP).all()),
+        seen,
+        ("two_rules_alike_on_mnist",),
+    )

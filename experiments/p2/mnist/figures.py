@@ -1,4 +1,6 @@
-"""The figures of Salamon et al. that show MNIST: of one ensemble its curves, of all of them medians by class."""
+"""The figures of Salamon et al. that show MNIST: of one ensemble its curves, of all of them medians
+by class.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,19 @@ def of_ensemble(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
     proba = pool.ensemble(members_of(0, pool.size), combine)
     yield "figure4", lambda: _panels(pool, proba, {}, both=True, identity=None)
     for number, name in ((10, "STS"), (11, "CSTS"), (12, "TSwA")):
-        yield f"figure{number}", lambda name=name: _panels(pool, proba, {name: _cloud(pool, proba, name)})
-    yield "figure14b", lambda: _panels(pool, proba, {name: _curve(pool, proba, name) for name in list(BANDWIDTHS)[:2]}, both=True)
+        yield (
+            f"figure{number}",
+            lambda name=name: _panels(pool, proba, {name: _cloud(pool, proba, name)}),
+        )
+    yield (
+        "figure14b",
+        lambda: _panels(
+            pool,
+            proba,
+            {name: _curve(pool, proba, name) for name in list(BANDWIDTHS)[:2]},
+            both=True,
+        ),
+    )
 
 
 def of_medians(found: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
@@ -36,17 +49,24 @@ def of_medians(found: pd.DataFrame) -> Iterator[tuple[str, Draw]]:
     for number, methods in ((18, TEMPERATURES), (19, BANDWIDTHS)):
         yield (
             f"figure{number}",
-            lambda methods=methods: method_bars(medians(found, "NLL", methods), ylabel=label, sets=list(SETS.values())),
+            lambda methods=methods: method_bars(
+                medians(found, "NLL", methods), ylabel=label, sets=list(SETS.values())
+            ),
         )
 
 
 def of_fully_trained(pool: Pool, combine: Combine) -> Iterator[tuple[str, Draw]]:
-    """Figure 16: the joint distribution on test set 1 of the first ensemble, and the curves of KDE(b_mon2)."""
+    """Figure 16: the joint distribution on test set 1 of the first ensemble, and the curves of
+    KDE(b_mon2).
+    """
     proba = pool.ensemble(members_of(0, pool.size), combine)
     counts = np.zeros((10, 10), dtype=int)
     np.add.at(counts, (pool.labels["1"], TopLabel.of(proba["1"]).predicted), 1)
     yield "figure16_joint", lambda: joint_distribution(counts, [str(k) for k in range(10)])
-    yield "figure16", lambda: _panels(pool, proba, {"KDE(b_mon2)": _curve(pool, proba, "KDE(b_mon2)")})
+    yield (
+        "figure16",
+        lambda: _panels(pool, proba, {"KDE(b_mon2)": _curve(pool, proba, "KDE(b_mon2)")}),
+    )
 
 
 Lines = Callable[[int], tuple[np.ndarray, np.ndarray]]
@@ -54,11 +74,20 @@ Lines = Callable[[int], tuple[np.ndarray, np.ndarray]]
 
 
 def _panels(
-    pool: Pool, proba: dict[str, np.ndarray], curves: dict[str, Lines], *, both: bool = False, identity: str | None = "score"
+    pool: Pool,
+    proba: dict[str, np.ndarray],
+    curves: dict[str, Lines],
+    *,
+    both: bool = False,
+    identity: str | None = "score",
 ) -> Figure:
     panels = {}
     for k in range(10):
-        shares = {title: _shares(proba[name], pool.labels[name], k) for name, title in SETS.items() if both or name == "1"}
+        shares = {
+            title: _shares(proba[name], pool.labels[name], k)
+            for name, title in SETS.items()
+            if both or name == "1"
+        }
         panels[str(k)] = ClassPanel({name: line(k) for name, line in curves.items()}, shares)
     return confidence_curves(panels, identity=identity, columns=5, low=LOW)
 
@@ -70,7 +99,9 @@ def _shares(proba: np.ndarray, y: np.ndarray, k: int) -> ReliabilityBins:
 
 
 def _curve(pool: Pool, proba: dict[str, np.ndarray], name: str) -> Lines:
-    """A line: the confidence depends on class and score alone, so rows that only differ in the score show it."""
+    """A line: the confidence depends on class and score alone, so rows that only differ in the
+    score show it.
+    """
     model = fitted(METHODS[name], proba["1"], pool.labels["1"])
     score = np.linspace(LOW, 1, GRID)
 

@@ -1,6 +1,8 @@
-"""Calibrators fitted on test set 1 of many ensembles, and measured on both test sets, class by class (Salamon et al., Appendix).
+"""Calibrators fitted on test set 1 of many ensembles, and measured on both test sets, class by
+class (Salamon et al., Appendix).
 
-Ensembles are measured in parts of :data:`PART`, a file each; a part that is there is not measured again.
+Ensembles are measured in parts of :data:`PART`, a file each; a part that is there is not measured
+again.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ Measured = dict[str, Any]
 
 
 def measure(pool: Pool, ensembles: int, combine: Combine, *, n_jobs: int = 1) -> Iterator[str]:
-    """Measure the first ``ensembles`` of a pool, those that were not; yields a line for each part."""
+    """Measure the first ``ensembles`` of a pool, those that were not; yields a line for each
+    part.
+    """
     from joblib import Parallel, delayed
 
     folder = _folder(pool, combine)
@@ -71,50 +75,85 @@ def measure(pool: Pool, ensembles: int, combine: Combine, *, n_jobs: int = 1) ->
 
 
 def measured(pool: Pool, ensembles: int, combine: Combine) -> pd.DataFrame:
-    """What was measured: ensemble, method, test set ("1", "2"), class ("0" to "9", "all"), metric (NLL, ECE1, ECE2, bandwidth), value."""
+    """What was measured: ensemble, method, test set ("1", "2"), class ("0" to "9", "all"), metric
+    (NLL, ECE1, ECE2, bandwidth), value.
+    """
     folder = _folder(pool, combine)
-    found = pd.concat([pd.read_parquet(_part(folder, start)) for start in range(0, ensembles, PART)], ignore_index=True)
+    found = pd.concat(
+        [pd.read_parquet(_part(folder, start)) for start in range(0, ensembles, PART)],
+        ignore_index=True,
+    )
     return found[found.ensemble < ensembles]
 
 
 def members_of(ensemble: int, networks: int) -> np.ndarray:
     """Int[10]: the members of an ensemble, drawn without replacement; the same for whoever asks."""
-    return np.sort(np.random.default_rng([networks, ensemble]).choice(networks, MEMBERS, replace=False))
+    return np.sort(
+        np.random.default_rng([networks, ensemble]).choice(networks, MEMBERS, replace=False)
+    )
 
 
 def fitted(make: Make, proba: np.ndarray, y: np.ndarray) -> TopLabelCalibrator:
     """A calibrator that saw the rows Float[n, K] with their labels Int[n]."""
     parent = FrozenEstimator(GivenScores().fit(proba))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes without a curve: the tables count them by the bandwidths that are missing
+        warnings.simplefilter(
+            "ignore"
+        )  # of classes without a curve: the tables count them by the bandwidths that are missing
         return make(parent).fit(proba, y, X_calibration=proba, y_calibration=y)
 
 
-def measure_ensemble(proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]) -> Iterator[Measured]:
-    """Of one ensemble's probabilities on both test sets: every method, fitted on the first, on both."""
+def measure_ensemble(
+    proba: dict[str, np.ndarray], labels: dict[str, np.ndarray]
+) -> Iterator[Measured]:
+    """Of one ensemble's probabilities on both test sets: every method, fitted on the first, on
+    both.
+    """
     for name, make in METHODS.items():
         model = fitted(make, proba["1"], labels["1"])
         for where, rows in proba.items():
             top = TopLabel.of(rows)
             confidence = TopLabel(top.predicted, model.predict_confidence(rows), top.n_classes)
-            yield from ({"method": name, "test_set": where, **entry} for entry in errors(confidence, labels[where]))
+            yield from (
+                {"method": name, "test_set": where, **entry}
+                for entry in errors(confidence, labels[where])
+            )
         if isinstance(model, KernelDensityConfidence):
             for k, curve in enumerate(model.curves_):
                 value = curve["bandwidth"].item() if curve else np.nan
-                yield {"method": name, "test_set": "1", "class": str(k), "metric": "bandwidth", "value": value}
+                yield {
+                    "method": name,
+                    "test_set": "1",
+                    "class": str(k),
+                    "metric": "bandwidth",
+                    "value": value,
+                }
     for where, rows in proba.items():
-        yield from ({"method": UNCALIBRATED, "test_set": where, **entry} for entry in errors(TopLabel.of(rows), labels[where]))
+        yield from (
+            {"method": UNCALIBRATED, "test_set": where, **entry}
+            for entry in errors(TopLabel.of(rows), labels[where])
+        )
 
 
 def errors(top: TopLabel, y: np.ndarray) -> Iterator[Measured]:
-    """Binary NLL in nats a row, ECE1 and ECE2 (l1 and l2, 15 bins of equal width) of the rows predicted as each class, and of all."""
-    groups = {str(k): top.predicted == k for k in range(top.n_classes or 0)} | {ALL: np.ones(len(top), dtype=bool)}
+    """Binary NLL in nats a row, ECE1 and ECE2 (l1 and l2, 15 bins of equal width) of the rows
+    predicted as each class, and of all.
+    """
+    groups = {str(k): top.predicted == k for k in range(top.n_classes or 0)} | {
+        ALL: np.ones(len(top), dtype=bool)
+    }
     for name, rows in groups.items():
         if not rows.any():
             continue
         mine, right = top[rows], y[rows]
-        found = {"NLL": nll_top(right, mine), "ECE1": ece(right, mine), "ECE2": ece(right, mine, norm="l2")}
-        yield from ({"class": name, "metric": metric, "value": value} for metric, value in found.items())
+        found = {
+            "NLL": nll_top(right, mine),
+            "ECE1": ece(right, mine),
+            "ECE2": ece(right, mine, norm="l2"),
+        }
+        yield from (
+            {"class": name, "metric": metric, "value": value} for metric, value in found.items()
+        )
 
 
 def _measure_part(pool: Pool, combine: Combine, start: int) -> str:
@@ -124,7 +163,9 @@ def _measure_part(pool: Pool, combine: Combine, start: int) -> str:
     with threadpool_limits(1):
         for ensemble in range(start, start + PART):
             proba = pool.ensemble(members_of(ensemble, pool.size), combine)
-            found += [{"ensemble": ensemble, **entry} for entry in measure_ensemble(proba, pool.labels)]
+            found += [
+                {"ensemble": ensemble, **entry} for entry in measure_ensemble(proba, pool.labels)
+            ]
     path = _part(_folder(pool, combine), start)
     part = path.with_suffix(".part")
     pd.DataFrame(found).to_parquet(part, index=False)

@@ -1,7 +1,9 @@
-"""Networks for the ensembles of Salamon et al., Appendix: trained in blocks, each kept as what it says of both test sets.
+"""Networks for the ensembles of Salamon et al., Appendix: trained in blocks, each kept as what it
+says of both test sets.
 
-A pool is a folder: ``recipe.json``, ``labels.npz``, and ``block_000.npz`` and so on, of :data:`BLOCK` networks each. A block that is there
-is not trained again, and one that was cut off goes on from its checkpoint, so that a pool can grow over several evenings.
+A pool is a folder: ``recipe.json``, ``labels.npz``, and ``block_000.npz`` and so on, of
+:data:`BLOCK` networks each. A block that is there is not trained again, and one that was cut off
+goes on from its checkpoint, so that a pool can grow over several evenings.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ SPLIT_SEED = 0
 
 @dataclass(frozen=True)
 class Recipe:
-    """How networks of 784-300-100-10 units are trained: Adam, batches of 1,000 rows drawn with replacement.
+    """How networks of 784-300-100-10 units are trained: Adam, batches of 1,000 rows drawn with
+    replacement.
 
     Attributes
     ----------
@@ -44,7 +47,9 @@ RECIPES = {
     "fully_trained": Recipe(1e-3, 200),  # the paper's 10,000 steps
 }
 SHORT = {"well_trained": Recipe(1e-3, 20)}
-"""For a figure in minutes: a tenth of the paper's steps. No number of the paper is of such networks."""
+"""For a figure in minutes: a tenth of the paper's steps. No number of the paper is of such
+networks.
+"""
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,14 @@ class Pool:
         DataError
             If there is none.
         """
-        blocks = sorted(folder.glob("block_*.npz"))[: None if at_most is None else -(-at_most // BLOCK)]
+        blocks = sorted(folder.glob("block_*.npz"))[
+            : None if at_most is None else -(-at_most // BLOCK)
+        ]
         if not blocks:
-            raise DataError(f"no networks in {folder}: python -m experiments.p2.mnist train --to {folder} trains some")
+            raise DataError(
+                f"no networks in {folder}: python -m experiments.p2.mnist train --to {folder}"
+                " trains some"
+            )
         found: dict[str, list[np.ndarray]] = {"1": [], "2": []}
         for path in blocks:
             with np.load(path) as block:
@@ -86,7 +96,9 @@ class Pool:
                     parts.append(block[f"test_set_{name}"])
         with np.load(folder / "labels.npz") as labels:
             known = {name: labels[f"test_set_{name}"] for name in found}
-        return cls(folder, {name: np.concatenate(parts)[:at_most] for name, parts in found.items()}, known)
+        return cls(
+            folder, {name: np.concatenate(parts)[:at_most] for name, parts in found.items()}, known
+        )
 
     def ensemble(self, members: np.ndarray, combine: Combine) -> dict[str, np.ndarray]:
         """Test set → Float64[10,000, 10]: what the members Int[m] say together."""
@@ -96,11 +108,16 @@ class Pool:
 def together(log_proba: np.ndarray, combine: Combine) -> np.ndarray:
     """Float64[n, K] of the log probabilities Float[members, n, K].
 
-    ``sum_logs`` is the softmax of the summed log outputs, as the Appendix has it: with ten members that agree, most scores are 1 to many
-    digits. ``mean`` is the mean of the probabilities, as PhANNs has it.
+    ``sum_logs`` is the softmax of the summed log outputs, as the Appendix has it: with ten members
+    that agree, most scores are 1 to many digits. ``mean`` is the mean of the probabilities, as
+    PhANNs has it.
     """
     log_proba = log_proba.astype(np.float64)
-    return softmax(log_proba.sum(axis=0), axis=1) if combine == "sum_logs" else np.exp(log_proba).mean(axis=0)
+    return (
+        softmax(log_proba.sum(axis=0), axis=1)
+        if combine == "sum_logs"
+        else np.exp(log_proba).mean(axis=0)
+    )
 
 
 def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iterator[str]:
@@ -112,33 +129,58 @@ def train(folder: Path, recipe: str, networks: int, *, threads: int = 1) -> Iter
         If the folder has networks of another recipe.
     """
     settings = (RECIPES | SHORT)[recipe]
-    _same_recipe(folder, {"recipe": recipe, **asdict(settings), "split_seed": SPLIT_SEED, "block": BLOCK})
-    missing = [number for number in range(-(-networks // BLOCK)) if not _block(folder, number).exists()]
+    _same_recipe(
+        folder, {"recipe": recipe, **asdict(settings), "split_seed": SPLIT_SEED, "block": BLOCK}
+    )
+    missing = [
+        number for number in range(-(-networks // BLOCK)) if not _block(folder, number).exists()
+    ]
     if not missing:
         return
-    from kdgraph.parents.networks import MultilayerPerceptronEnsemble  # imports torch, which a pool that is there does without
+    from kdgraph.parents.networks import (
+        MultilayerPerceptronEnsemble,
+    )  # imports torch, which a pool that is there does without
 
     (X, y), sets = rows()
     _save(folder / "labels.npz", {f"test_set_{name}": labels for name, (_, labels) in sets.items()})
     for number in missing:
         fitted = MultilayerPerceptronEnsemble(
-            members=BLOCK, hidden=(300, 100), combine="sum_logs", learning_rate=settings.learning_rate, batch_size=1000,
-            max_epochs=settings.epochs, patience=None, threads=threads, random_state=number, checkpoint=folder / f"block_{number:03}.part",
-        ).fit(X, y)  # fmt: skip
+            members=BLOCK,
+            hidden=(300, 100),
+            combine="sum_logs",
+            learning_rate=settings.learning_rate,
+            batch_size=1000,
+            max_epochs=settings.epochs,
+            patience=None,
+            threads=threads,
+            random_state=number,
+            checkpoint=folder / f"block_{number:03}.part",
+        ).fit(X, y)
         said = {name: fitted.member_log_proba(each) for name, (each, _) in sets.items()}
         right = np.mean(said["2"].argmax(axis=2) == sets["2"][1], axis=1)
-        _save(_block(folder, number), {f"test_set_{name}": each.astype(np.float32) for name, each in said.items()})
-        yield f"{_block(folder, number)}: {right.mean():.4f} of test set 2 right ({right.min():.4f} to {right.max():.4f})"
+        _save(
+            _block(folder, number),
+            {f"test_set_{name}": each.astype(np.float32) for name, each in said.items()},
+        )
+        yield (
+            f"{_block(folder, number)}: {right.mean():.4f} of test set 2 right ({right.min():.4f}"
+            f" to {right.max():.4f})"
+        )
 
 
 def rows() -> tuple[tuple[np.ndarray, np.ndarray], dict[str, tuple[np.ndarray, np.ndarray]]]:
-    """50,000 rows that train, and test sets 1 (10,000 of the official training rows) and 2 (the official test rows): X and y of each."""
+    """50,000 rows that train, and test sets 1 (10,000 of the official training rows) and 2 (the
+    official test rows): X and y of each.
+    """
     from kdgraph.data.images import OpenmlImages
     from kdgraph.data.splits import make_splits
 
     source = OpenmlImages("mnist", 554, (1, 28, 28), (60_000, 10_000), flat=True)
     splits = make_splits(source, n_calibration=10_000, rng=np.random.default_rng(SPLIT_SEED))
-    train, one, two = ((part.X.astype(np.float32), part.y) for part in (splits.train, splits.calibration, splits.test))
+    train, one, two = (
+        (part.X.astype(np.float32), part.y)
+        for part in (splits.train, splits.calibration, splits.test)
+    )
     return train, {"1": one, "2": two}
 
 

@@ -1,6 +1,8 @@
-"""What runs of ``experiment=paper/p2/mnist`` have in the place of what Salamon et al. print of MNIST (Section XIII.D, Appendix).
+"""What runs of ``experiment=paper/p2/mnist`` have in the place of what Salamon et al. print of
+MNIST (Section XIII.D, Appendix).
 
-A run is an ensemble of ten networks. Its calibration rows are test set 1, other rows in each seed, and its test rows are test set 2.
+A run is an ensemble of ten networks. Its calibration rows are test set 1, other rows in each seed,
+and its test rows are test set 2.
 """
 
 from __future__ import annotations
@@ -36,19 +38,25 @@ MOST = 0.5
 def measured(folder: Path) -> pd.DataFrame:
     """Of the runs below a folder, as :class:`experiments.reproduction.declared.Study` has it.
 
-    A value for each network (accuracy), for each test set of each ensemble (counts; the paper does not say of which it speaks) and for each
-    ensemble (cutoffs).
+    A value for each network (accuracy), for each test set of each ensemble (counts; the paper does
+    not say of which it speaks) and for each ensemble (cutoffs).
     """
     records = runs_of(EXPERIMENT, folder, FREE)
     full = [record for record in records if _recipe(record) == RECIPES["fully_trained"]]
     found = [*_accuracies(records, folder), *_counts(full, folder), *_cutoffs(full)]
-    return pd.DataFrame([{"dataset": "mnist", "true_class": None, "predicted_class": None, "variant": "", **row} for row in found])
+    return pd.DataFrame(
+        [
+            {"dataset": "mnist", "true_class": None, "predicted_class": None, "variant": "", **row}
+            for row in found
+        ]
+    )
 
 
 def of_scores(top: TopLabel, y: np.ndarray) -> dict[str, float]:
     """What Section XIII.D counts on one test set, by the paper's names.
 
-    The score of most rows is that at which more than half of them stand, to two digits; where there is none, it has no number.
+    The score of most rows is that at which more than half of them stand, to two digits; where there
+    is none, it has no number.
     """
     mine, right = top.predicted == CLASS, top.correct(y)
     found = {
@@ -56,11 +64,14 @@ def of_scores(top: TopLabel, y: np.ndarray) -> dict[str, float]:
         "wrong rows of 0": float((mine & ~right).sum()),
     }
     at, n = np.unique(np.round(top.confidence, 2), return_counts=True)
-    return found | ({"score of most rows": float(at[n.argmax()])} if n.max() > MOST * len(y) else {})
+    return found | (
+        {"score of most rows": float(at[n.argmax()])} if n.max() > MOST * len(y) else {}
+    )
 
 
 def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
-    """The hundredths between which most cutoffs lie: the narrowest that hold more than half of the classes.
+    """The hundredths between which most cutoffs lie: the narrowest that hold more than half of the
+    classes.
 
     A class without a cutoff (None) counts as one that lies nowhere.
 
@@ -78,22 +89,42 @@ def hundredths(theta: Iterable[float | None]) -> tuple[float, float]:
     found = np.sort([each for each in classes if each is not None])
     wanted = int(MOST * len(classes)) + 1
     if len(found) < wanted:
-        raise ValueError(f"{len(found)} of {len(classes)} classes have a cutoff, which are not most")
+        raise ValueError(
+            f"{len(found)} of {len(classes)} classes have a cutoff, which are not most"
+        )
     width = found[wanted - 1 :] - found[: len(found) - wanted + 1]
     low = int(width.argmin())
-    return float(np.floor(100 * found[low]) / 100), float(np.ceil(100 * found[low + wanted - 1]) / 100)
+    return float(np.floor(100 * found[low]) / 100), float(
+        np.ceil(100 * found[low + wanted - 1]) / 100
+    )
 
 
 def _accuracies(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]:
     """Of each network: ensembles that more than one calibrator stands on are asked once."""
-    ensembles = {(recipe, record["seed"]): record for record in records if (recipe := _recipe(record)) in SAYS}
+    ensembles = {
+        (recipe, record["seed"]): record
+        for record in records
+        if (recipe := _recipe(record)) in SAYS
+    }
     for (recipe, seed), record in ensembles.items():
         method, variant = SAYS[recipe]
         X, y = _test_set_2()
-        right = (load(_run(record, folder) / "model" / "parent.kdg").member_log_proba(X).argmax(axis=2) == y).mean(axis=1)
-        shared = {"item": "Appendix, Network training", "metric": "accuracy on test set 2 in percent", "method": method}
+        right = (
+            load(_run(record, folder) / "model" / "parent.kdg").member_log_proba(X).argmax(axis=2)
+            == y
+        ).mean(axis=1)
+        shared = {
+            "item": "Appendix, Network training",
+            "metric": "accuracy on test set 2 in percent",
+            "method": method,
+        }
         for member, share in enumerate(right):
-            yield {**shared, "variant": variant, "seed": len(right) * seed + member, "value": 100 * float(share)}
+            yield {
+                **shared,
+                "variant": variant,
+                "seed": len(right) * seed + member,
+                "value": 100 * float(share),
+            }
 
 
 def _counts(records: Iterable[Record], folder: Path) -> Iterator[dict[str, Any]]:
@@ -112,7 +143,11 @@ def _cutoffs(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
     for record in records:
         if record["calibrator"] == "cum_star":
             ends = hundredths(record["learnt"]["calibrator"]["theta"].values())
-            for metric, value in zip(("lowest of most optimal cutoffs", "highest of most optimal cutoffs"), ends, strict=True):
+            for metric, value in zip(
+                ("lowest of most optimal cutoffs", "highest of most optimal cutoffs"),
+                ends,
+                strict=True,
+            ):
                 yield {**_section(metric, "Cum*"), "seed": record["seed"], "value": value}
 
 

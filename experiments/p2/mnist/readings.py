@@ -1,7 +1,9 @@
-"""Why networks that the Appendix says have 88 and 99.7 % of test set 2 have 96 and 98 % here: the recipe, read in other ways.
+"""Why networks that the Appendix says have 88 and 99.7 % of test set 2 have 96 and 98 % here: the
+recipe, read in other ways.
 
-``python -m experiments.p2.mnist.readings`` in the root of the repository trains two networks each and prints their accuracy; the 10,000
-steps take three times as long as all the rest. ``--only "as printed" ...`` does some.
+``python -m experiments.p2.mnist.readings`` in the root of the repository trains two networks each
+and prints their accuracy; the 10,000 steps take three times as long as all the rest. ``--only "as
+printed" ...`` does some.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ PRINTED: Mapping[str, Any] = {"learning_rate": 1e-3, "batch_size": 1000, "max_ep
 
 
 class TwoSoftmaxes(MultilayerPerceptronEnsemble):
-    """Ends in a softmax layer, as the paper says, and trains with a loss that takes the softmax of what comes: an easy slip."""
+    """Ends in a softmax layer, as the paper says, and trains with a loss that takes the softmax of
+    what comes: an easy slip.
+    """
 
     def _loss(self) -> Loss:
         loss = super()._loss()
@@ -68,8 +72,15 @@ READINGS = {
 }
 
 
-def accuracies(reading: Reading, X: np.ndarray, y: np.ndarray, test: tuple[np.ndarray, np.ndarray], seed: int = 0) -> np.ndarray:
-    """Float[2, 2]: share of the training rows and of the test rows (rows) that each network (columns) has right.
+def accuracies(
+    reading: Reading,
+    X: np.ndarray,
+    y: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray],
+    seed: int = 0,
+) -> np.ndarray:
+    """Float[2, 2]: share of the training rows and of the test rows (rows) that each network
+    (columns) has right.
 
     Parameters
     ----------
@@ -78,12 +89,22 @@ def accuracies(reading: Reading, X: np.ndarray, y: np.ndarray, test: tuple[np.nd
     test : the same of the test rows.
     seed : of weights and batches.
     """
-    shared: dict[str, Any] = {"members": MEMBERS, "hidden": (300, 100), "patience": None, "random_state": seed}
+    shared: dict[str, Any] = {
+        "members": MEMBERS,
+        "hidden": (300, 100),
+        "patience": None,
+        "random_state": seed,
+    }
     networks = reading.kind(**shared, **{**PRINTED, **reading.parameters})
     sets = (X[: reading.n_train], y[: reading.n_train]), test
     sets = [(np.float32(reading.brightest) * rows_of, labels) for rows_of, labels in sets]
     networks.fit(*sets[0])
-    return np.array([(networks.member_log_proba(rows_of).argmax(axis=2) == labels).mean(axis=1) for rows_of, labels in sets])
+    return np.array(
+        [
+            (networks.member_log_proba(rows_of).argmax(axis=2) == labels).mean(axis=1)
+            for rows_of, labels in sets
+        ]
+    )
 
 
 def told(names: Sequence[str]) -> Iterator[str]:
@@ -91,14 +112,21 @@ def told(names: Sequence[str]) -> Iterator[str]:
     (X, y), sets = rows()
     yield from head(["the recipe", "accuracy on test set 2 in percent", "on the training rows"])
     for name in names:
-        of_train, of_test = (", ".join(f"{100 * share:.1f}" for share in of) for of in accuracies(READINGS[name], X, y, sets["2"]))
+        of_train, of_test = (
+            ", ".join(f"{100 * share:.1f}" for share in of)
+            for of in accuracies(READINGS[name], X, y, sets["2"])
+        )
         yield line([name, of_test, of_train])
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=list(READINGS), default=list(READINGS), help="these")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=list(READINGS), default=list(READINGS), help="these"
+    )
     for text in told(parser.parse_args().only):
         print(text, flush=True)
 

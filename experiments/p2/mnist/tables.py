@@ -15,17 +15,27 @@ SETS = ("1", "2")
 
 
 def quarters(found: pd.DataFrame) -> pd.DataFrame:
-    """Quantiles .25, .5 and .75 over ensembles (columns) by metric, method, class and test set (rows)."""
-    return found.groupby(["metric", "method", "class", "test_set"]).value.quantile([0.25, 0.5, 0.75]).unstack()
+    """Quantiles .25, .5 and .75 over ensembles (columns) by metric, method, class and test set
+    (rows).
+    """
+    return (
+        found.groupby(["metric", "method", "class", "test_set"])
+        .value.quantile([0.25, 0.5, 0.75])
+        .unstack()
+    )
 
 
 def overall(found: pd.DataFrame) -> str:
-    """A row for each method: medians over ensembles of each metric, on both test sets, and between which quarters half of them lie."""
+    """A row for each method: medians over ensembles of each metric, on both test sets, and between
+    which quarters half of them lie.
+    """
     over = quarters(found[found["class"] == ALL])
     lines = head(["method", *(f"{metric}, set {where}" for metric in METRICS for where in SETS)])
     for method in ROWS:
         of_method = (over.loc[metric, method, ALL, where] for metric in METRICS for where in SETS)
-        cells = (f"{number(q[0.5], 4)} ({number(q[0.25], 4)}–{number(q[0.75], 4)})" for q in of_method)
+        cells = (
+            f"{number(q[0.5], 4)} ({number(q[0.25], 4)}–{number(q[0.75], 4)})" for q in of_method
+        )
         lines.append(line([method, *cells]))
     return "\n".join(lines)
 
@@ -35,12 +45,24 @@ def by_class(found: pd.DataFrame, metric: str) -> str:
     values = medians(found, metric, ROWS)
     lines = head(["method", *next(iter(values.values()))])
     for method, of_method in values.items():
-        lines.append(line([method, *(" / ".join(number(value) for value in both) for both in of_method.values())]))
+        lines.append(
+            line(
+                [
+                    method,
+                    *(" / ".join(number(value) for value in both) for both in of_method.values()),
+                ]
+            )
+        )
     return "\n".join(lines)
 
 
-def medians(found: pd.DataFrame, metric: str, methods: Iterable[str]) -> dict[str, dict[str, list[float]]]:
+def medians(
+    found: pd.DataFrame, metric: str, methods: Iterable[str]
+) -> dict[str, dict[str, list[float]]]:
     """Method → class → median over ensembles on test sets 1 and 2, as bars are drawn of."""
     over = quarters(found[(found.metric == metric) & (found["class"] != ALL)])[0.5]
     classes = sorted(set(over.index.get_level_values("class")))
-    return {method: {k: [float(over[metric, method, k, where]) for where in SETS] for k in classes} for method in methods}
+    return {
+        method: {k: [float(over[metric, method, k, where]) for where in SETS] for k in classes}
+        for method in methods
+    }

@@ -1,6 +1,8 @@
-"""What local calibrators share: where they look, in which bins, how far, and what they say where nobody is near.
+"""What local calibrators share: where they look, in which bins, how far, and what they say where
+nobody is near.
 
-Local recalibration (LoRe): the confidence of a row is the share of right predictions among calibration rows that are like it.
+Local recalibration (LoRe): the confidence of a row is the share of right predictions among
+calibration rows that are like it.
 
 Local recalibration of whole rows: class shares among calibration rows that are like a row.
 """
@@ -35,7 +37,9 @@ BINS = (1, 5, 15)
 
 @dataclass(frozen=True)
 class _Tried:
-    """One number of bins at several bandwidths: squared errors of left-out rows Float[b, n], and the median effective rows, Float[b]."""
+    """One number of bins at several bandwidths: squared errors of left-out rows Float[b, n], and
+    the median effective rows, Float[b].
+    """
 
     bins: int
     bandwidths: Sequence[float]
@@ -48,7 +52,8 @@ class _Tried:
 
 
 def _best(tried: Sequence[_Tried], weight: np.ndarray, *, simplest: bool) -> tuple[float, int]:
-    """Bandwidth and bins with the least Brier score; or, within a standard error of it, the fewest bins and the most effective rows.
+    """Bandwidth and bins with the least Brier score; or, within a standard error of it, the fewest
+    bins and the most effective rows.
 
     Of equally good ones the first: the fewest bins, and the widest bandwidth.
     """
@@ -67,22 +72,26 @@ def _best(tried: Sequence[_Tried], weight: np.ndarray, *, simplest: bool) -> tup
 
 @dataclass(eq=False, repr=False)
 class Local:
-    """What a subclass is fitted with beside its parent, and what it learns of the calibration rows. Ours around Luo et al., Eq. 6.
+    """What a subclass is fitted with beside its parent, and what it learns of the calibration rows.
+    Ours around Luo et al., Eq. 6.
 
     It stands before the calibrator that a subclass is.
 
     Parameters
     ----------
-    features : where distances are measured, a :class:`~kdgraph.features.FeatureMap`; None: twenty principal components of the parent's last
-        hidden layer, of its leaves, or of the rows, whichever it has. The kernels "geodesic" and "group" have no use for it.
+    features : where distances are measured, a :class:`~kdgraph.features.FeatureMap`; None: twenty
+        principal components of the parent's last hidden layer, of its leaves, or of the rows,
+        whichever it has. The kernels "geodesic" and "group" have no use for it.
     kernel : which rows are near; see :data:`~kdgraph.calibration.local.neighbours.LocalKernel`.
-    bandwidth : γ, in units of the feature map, or "cv": the one of ``bandwidths`` with the least Brier score on the calibration rows, each
-        of which is left out of its own neighbourhood.
+    bandwidth : γ, in units of the feature map, or "cv": the one of ``bandwidths`` with the least
+        Brier score on the calibration rows, each of which is left out of its own neighbourhood.
     bandwidths : what "cv" chooses from.
-    choice : what "cv" takes: "best", the least Brier score; or "simplest": of all whose score is within one standard error of the
-        least, those with the fewest bins, for a bin's edge tells two rows apart that are alike in all else, and of these the one with the
-        most effective rows behind it (the rule of Breiman et al. 1984; what is simple is ours).
-    bins : of equal width over [0, 1], in which confidences count as alike; or "cv": 1, 5 or 15, chosen with the bandwidth.
+    choice : what "cv" takes: "best", the least Brier score; or "simplest": of all whose score is
+        within one standard error of the least, those with the fewest bins, for a bin's edge tells
+        two rows apart that are alike in all else, and of these the one with the most effective rows
+        behind it (the rule of Breiman et al. 1984; what is simple is ours).
+    bins : of equal width over [0, 1], in which confidences count as alike; or "cv": 1, 5 or 15,
+    chosen with the bandwidth.
     n_jobs : cores; never changes a number.
 
     Attributes
@@ -90,11 +99,13 @@ class Local:
     map_ : the fitted feature map, or None.
     neighbours_ : the calibration rows, as they are asked.
     bandwidth_, bins_ : γ, and the number of bins.
-    brier_ : bins → Float[b], the Brier score of each bandwidth that "cv" chose from; None where it did not choose.
+    brier_ : bins → Float[b], the Brier score of each bandwidth that "cv" chose from; None where it
+    did not choose.
     groups_ : the groups of the calibration rows, sorted, of the kernel "group".
     n_eff_ : the median over calibration rows of the effective number of rows near them.
-    fallback_ : how many calibration rows found nobody near them: ``bin``, where the bin's own rows stand in, and ``confidence``, where the
-        bin has no other row and the parent's confidence stays.
+    fallback_ : how many calibration rows found nobody near them: ``bin``, where the bin's own rows
+        stand in, and ``confidence``, where the bin has no other row and the parent's confidence
+        stays.
     """
 
     _: KW_ONLY
@@ -115,7 +126,9 @@ class Local:
 
     @property
     def paper_protocol(self) -> str | None:
-        """Where the feature map knows only rows that it was fitted on: "transductive", for test rows must be among these."""
+        """Where the feature map knows only rows that it was fitted on: "transductive", for test
+        rows must be among these.
+        """
         return "transductive" if self._joint else None
 
     @property
@@ -124,7 +137,9 @@ class Local:
         return self.kernel == "group"
 
     def fit(self, X, y, sample_weight=None, *, X_test=None, **calibration):
-        """As :meth:`~kdgraph.base.PostHocClassifier.fit`; ``X_test``: rows to embed with calibration rows, where the map is joint."""
+        """As :meth:`~kdgraph.base.PostHocClassifier.fit`; ``X_test``: rows to embed with
+        calibration rows, where the map is joint.
+        """
         self._embedded_with = X_test
         try:
             return super().fit(X, y, sample_weight, **calibration)  # pyright: ignore[reportAttributeAccessIssue] - of the calibrator
@@ -132,63 +147,112 @@ class Local:
             del self._embedded_with
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record; ``n_eff`` is the median over calibration rows of the effective number of rows near them."""
-        return {"bandwidth": self.bandwidth_, "bins": self.bins_, "n_eff": self.n_eff_, "fallback": dict(self.fallback_)}
+        """What was learnt, for the record; ``n_eff`` is the median over calibration rows of the
+        effective number of rows near them.
+        """
+        return {
+            "bandwidth": self.bandwidth_,
+            "bins": self.bins_,
+            "n_eff": self.n_eff_,
+            "fallback": dict(self.fallback_),
+        }
 
     def predict_n_eff(self, X, groups=None) -> np.ndarray:
-        """Float[n]: the effective number of calibration rows behind each confidence, (Σw)² / Σw²; 0 where none was near."""
+        """Float[n]: the effective number of calibration rows behind each confidence, (Σw)² / Σw²; 0
+        where none was near.
+        """
         X = self._checked(X)
         return self._around(X, self.estimator_.predict_proba(X), groups)[1]
 
     @property
     def _joint(self) -> bool:
-        return self.kernel in ("laplacian", "gaussian") and self.features is not None and self.features.is_joint
+        return (
+            self.kernel in ("laplacian", "gaussian")
+            and self.features is not None
+            and self.features.is_joint
+        )
 
     def _own(self, proba: np.ndarray) -> np.ndarray:
         """Float[m] or Float[m, K]: what the parent says by itself."""
         raise NotImplementedError
 
     def _learn(self, rows: Rows, proba: np.ndarray, values: np.ndarray) -> None:
-        """Learn from calibration rows, of which the parent says ``proba``: Float[n, K], with values Float[n] or Float[n, K]."""
+        """Learn from calibration rows, of which the parent says ``proba``: Float[n, K], with values
+        Float[n] or Float[n, K].
+        """
         values = np.asarray(values, dtype=np.float64)
         self.map_ = self._fitted_map(rows.X)
         self.groups_ = np.unique(self._groups_given(rows)) if self.takes_groups else np.empty(0)
         sight = Sight(self.kernel, self.estimator_, self.map_)
         here = self._places(rows.X, proba, rows.group, sight)
         edges = bin_edges(here.confidence, 1, "uniform")
-        near = Neighbours(self.kernel, here.seen, values, here.confidence, rows.weight, edges, here.group, len(self.groups_))
+        near = Neighbours(
+            self.kernel,
+            here.seen,
+            values,
+            here.confidence,
+            rows.weight,
+            edges,
+            here.group,
+            len(self.groups_),
+        )
         self.neighbours_ = self._chosen(near, here, sight)
-        _, n_eff, self.fallback_ = self.neighbours_.said(here, [self.bandwidth_], sight, leave_one_out=True, n_jobs=self.n_jobs)
+        _, n_eff, self.fallback_ = self.neighbours_.said(
+            here, [self.bandwidth_], sight, leave_one_out=True, n_jobs=self.n_jobs
+        )
         self.n_eff_ = float(np.median(n_eff))
 
     def _chosen(self, near: Neighbours, here: Places, sight: Sight) -> Neighbours:
         """The rows in as many bins as were chosen, with the bandwidth."""
-        gammas = sorted(self.bandwidths, reverse=True) if self.bandwidth == "cv" else [float(self.bandwidth)]
+        gammas = (
+            sorted(self.bandwidths, reverse=True)
+            if self.bandwidth == "cv"
+            else [float(self.bandwidth)]
+        )
         check_bandwidths(gammas)
         gammas = gammas[:1] if self.kernel == "group" else gammas
         bins = BINS if self.bins == "cv" else (self.bins,)
         self.bandwidth_, self.bins_, self.brier_ = float(gammas[0]), bins[0], None
         if len(gammas) * len(bins) > 1:
-            tried = [_Tried(b, gammas, *self._judged(near.with_bins(b), here, gammas, sight)) for b in bins]
+            tried = [
+                _Tried(b, gammas, *self._judged(near.with_bins(b), here, gammas, sight))
+                for b in bins
+            ]
             self.brier_ = {each.bins: each.brier(near.weight) for each in tried}
-            self.bandwidth_, self.bins_ = _best(tried, near.weight, simplest=self.choice == "simplest")
+            self.bandwidth_, self.bins_ = _best(
+                tried, near.weight, simplest=self.choice == "simplest"
+            )
         return near.with_bins(self.bins_)
 
-    def _judged(self, near: Neighbours, here: Places, gammas: Sequence[float], sight: Sight) -> tuple[np.ndarray, np.ndarray]:
-        """Of each bandwidth: the squared error of each calibration row, left out, Float[b, n], and the median n_eff, Float[b]."""
+    def _judged(
+        self, near: Neighbours, here: Places, gammas: Sequence[float], sight: Sight
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Of each bandwidth: the squared error of each calibration row, left out, Float[b, n], and
+        the median n_eff, Float[b].
+        """
         said, n_eff, _ = near.said(here, gammas, sight, leave_one_out=True, n_jobs=self.n_jobs)
-        return np.square(said - near.values).reshape(len(gammas), len(near.values), -1).sum(axis=2), np.median(n_eff, axis=1)
+        return np.square(said - near.values).reshape(len(gammas), len(near.values), -1).sum(
+            axis=2
+        ), np.median(n_eff, axis=1)
 
-    def _around(self, X: Any, proba: np.ndarray, groups: Any = None) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
-        """Around each row of X: mean Float[m] or Float[m, K], n_eff Float[m], and how many rows had to fall back on what."""
+    def _around(
+        self, X: Any, proba: np.ndarray, groups: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
+        """Around each row of X: mean Float[m] or Float[m, K], n_eff Float[m], and how many rows had
+        to fall back on what.
+        """
         sight = Sight(self.kernel, self.estimator_, self.map_)
         here = self._places(X, proba, groups, sight)
-        mean, n_eff, counts = self.neighbours_.said(here, [self.bandwidth_], sight, n_jobs=self.n_jobs)
+        mean, n_eff, counts = self.neighbours_.said(
+            here, [self.bandwidth_], sight, n_jobs=self.n_jobs
+        )
         return mean[0], n_eff[0], counts
 
     def _places(self, X: Any, proba: np.ndarray, groups: Any, sight: Sight) -> Places:
         confidence = np.asarray(TopLabel.of(proba).confidence, dtype=np.float64)
-        return Places(sight(X), confidence, self._positions(groups, len(confidence)), self._own(proba))
+        return Places(
+            sight(X), confidence, self._positions(groups, len(confidence)), self._own(proba)
+        )
 
     def _fitted_map(self, X: Any) -> FeatureMap | None:
         if self.kernel in ("geodesic", "group"):
@@ -202,16 +266,21 @@ class Local:
         if self._embedded_with is None:
             name = type(self).__name__
             raise ValueError(
-                f"features.reduce={map_.reduce} knows no new rows: give {name}.fit the rows to predict as X_test, or use pca or umap"
+                f"features.reduce={map_.reduce} knows no new rows: give {name}.fit the rows to"
+                " predict as X_test, or use pca or umap"
             )
         return map_.fit(self.estimator_, stacked(X, self._validated(self._embedded_with)[0]))
 
     def _groups_given(self, rows: Rows) -> np.ndarray:
         needed = f"{type(self).__name__} with kernel=group"
-        return known_groups(rows, needed, f"{needed} needs the groups of the calibration rows: groups_calibration")
+        return known_groups(
+            rows, needed, f"{needed} needs the groups of the calibration rows: groups_calibration"
+        )
 
     def _positions(self, groups: Any, n: int) -> np.ndarray:
-        """Int[n]: positions among ``groups_``; of a group that is not among them, :data:`NO_GROUP`."""
+        """Int[n]: positions among ``groups_``; of a group that is not among them,
+        :data:`NO_GROUP`.
+        """
         if not len(self.groups_):
             return np.zeros(n, dtype=np.intp)
         if groups is None:
@@ -223,28 +292,37 @@ class Local:
 
 @dataclass(eq=False, repr=False)
 class LocalRecalibration(Local, TopLabelCalibrator):
-    """LoRe (Luo et al.): the kernel-weighted share of right predictions among calibration rows in the same bin of confidence.
+    """LoRe (Luo et al.): the kernel-weighted share of right predictions among calibration rows in
+    the same bin of confidence.
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
-    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs : as in :class:`~kdgraph.calibration.local.lore.Local`.
-    fill_proba, calibration_size, random_state : as in :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`; ``random_state`` also
-        seeds the feature map.
+    estimator : any classifier with ``predict_proba``. Cloned and fitted;
+    ``FrozenEstimator(fitted)`` is used as it is.
+    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs : as in
+    :class:`~kdgraph.calibration.local.lore.Local`.
+    fill_proba, calibration_size, random_state : as in
+        :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`; ``random_state`` also seeds the
+        feature map.
 
     Attributes
     ----------
-    bandwidth_, bins_, brier_, map_, neighbours_, groups_, fallback_ : as in :class:`~kdgraph.calibration.local.lore.Local`.
+    bandwidth_, bins_, brier_, map_, neighbours_, groups_, fallback_ : as in
+        :class:`~kdgraph.calibration.local.lore.Local`.
 
     Notes
     -----
-    p̂'(x) = Σ k(x, xᵢ) 1[f(xᵢ) = yᵢ] / Σ k(x, xᵢ) over the calibration rows i in the bin of p̂(x) (Eq. 6). As γ → ∞ it is histogram binning,
-    as γ → 0 the nearest neighbour in the bin (the paper's arg min k is arg max), and with the kernel "group" histogram binning group by
-    group. Where no row of the bin is near it is the bin's share, and where the bin is empty the parent's own confidence.
+    p̂'(x) = Σ k(x, xᵢ) 1[f(xᵢ) = yᵢ] / Σ k(x, xᵢ) over the calibration rows i in the bin of p̂(x)
+    (Eq. 6). As γ → ∞ it is histogram binning, as γ → 0 the nearest neighbour in the bin (the
+    paper's arg min k is arg max), and with the kernel "group" histogram binning group by group.
+    Where no row of the bin is near it is the bin's share, and where the bin is empty the parent's
+    own confidence.
 
-    The paper fixes γ = 0.2 for t-SNE and 0.4 for principal components of features that it does not scale, so that their meaning depends on
-    the network. Here γ counts in units of the features' spread, and is chosen on the calibration rows unless it is given. t-SNE has no
-    place for new rows: it embeds the rows of ``fit`` and those in ``X_test`` together, which only ``protocol=paper`` does with test rows.
+    The paper fixes γ = 0.2 for t-SNE and 0.4 for principal components of features that it does not
+    scale, so that their meaning depends on the network. Here γ counts in units of the features'
+    spread, and is chosen on the calibration rows unless it is given. t-SNE has no place for new
+    rows: it embeds the rows of ``fit`` and those in ``X_test`` together, which only
+    ``protocol=paper`` does with test rows.
 
     References
     ----------
@@ -261,12 +339,16 @@ class LocalRecalibration(Local, TopLabelCalibrator):
     """
 
     def predict_confidence(self, X, groups=None) -> np.ndarray:
-        """Float[n] in [0, 1]: the probability that :meth:`predict` is right; ``groups``, [n], for the kernel "group"."""
+        """Float[n] in [0, 1]: the probability that :meth:`predict` is right; ``groups``, [n], for
+        the kernel "group".
+        """
         return self._said(X, groups)[2]
 
     @available_if(fills_rows)
     def predict_proba(self, X, groups=None) -> np.ndarray:
-        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to 1."""
+        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to
+        1.
+        """
         return filled(*self._said(X, groups))
 
     def _said(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
@@ -284,20 +366,21 @@ class LocalRecalibration(Local, TopLabelCalibrator):
 
 @dataclass(eq=False, repr=False)
 class LocalClassShares(Local, PostHocClassifier):
-    """LoRe for whole rows: the kernel-weighted shares of all classes among calibration rows in the same bin of confidence. Ours.
+    """LoRe for whole rows: the kernel-weighted shares of all classes among calibration rows in the
+    same bin of confidence. Ours.
 
     Unlike :class:`LocalRecalibration` it may predict another class than the parent.
 
     Parameters
     ----------
     estimator, calibration_size, random_state : as in :class:`LocalRecalibration`.
-    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs : as in :class:`~kdgraph.calibration.local.lore.Local`; the Brier score is
-        that of all classes.
+    features, kernel, bandwidth, bandwidths, bins, choice, n_jobs : as in
+        :class:`~kdgraph.calibration.local.lore.Local`; the Brier score is that of all classes.
 
     Notes
     -----
-    p̂'ₖ(x) = Σ k(x, xᵢ) 1[yᵢ = k] / Σ k(x, xᵢ), over rows with like confidence in whatever class: Eq. 6 of Luo et al., UAI 2022, with labels
-    in the place of right predictions.
+    p̂'ₖ(x) = Σ k(x, xᵢ) 1[yᵢ = k] / Σ k(x, xᵢ), over rows with like confidence in whatever class:
+    Eq. 6 of Luo et al., UAI 2022, with labels in the place of right predictions.
 
     Examples
     --------
@@ -321,7 +404,11 @@ class LocalClassShares(Local, PostHocClassifier):
         return self.classes_[largest]
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        self._learn(calibration, self.estimator_.predict_proba(calibration.X), np.eye(len(self.classes_))[calibration.y])
+        self._learn(
+            calibration,
+            self.estimator_.predict_proba(calibration.X),
+            np.eye(len(self.classes_))[calibration.y],
+        )
 
     def _own(self, proba: np.ndarray) -> np.ndarray:
         return proba

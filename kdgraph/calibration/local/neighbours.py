@@ -1,4 +1,6 @@
-"""Calibration rows as they are asked from a place: those in the same bin of confidence, by how near they are."""
+"""Calibration rows as they are asked from a place: those in the same bin of confidence, by how near
+they are.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
 from kdgraph.smoothing.kernel_means import Distance
 
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
-"""laplacian, gaussian: of distances in a feature map (:data:`kdgraph.smoothing.Kernel`). geodesic: K^(1/γ), of the geodesic similarity K of
-the parent's own partition (Dey et al., Eq. 14 and 16; as a kernel for LoRe ours). group: 1 for rows of one group, 0 for others (Luo et al.,
-Section 4)."""
+"""laplacian, gaussian: of distances in a feature map (:data:`kdgraph.smoothing.Kernel`). geodesic:
+K^(1/γ), of the geodesic similarity K of the parent's own partition (Dey et al., Eq. 14 and 16; as a
+kernel for LoRe ours). group: 1 for rows of one group, 0 for others (Luo et al., Section 4).
+"""
 NO_GROUP = -1
 """The position of a group that nobody knows."""
 
@@ -29,10 +32,12 @@ class Places:
 
     Attributes
     ----------
-    seen : Float[m, d] features, or codes of the parent's partition; Float[m, 0] for the kernel of groups.
+    seen : Float[m, d] features, or codes of the parent's partition; Float[m, 0] for the kernel of
+    groups.
     confidence : Float[m], of the parent.
     group : Int[m], positions among the known groups, or :data:`NO_GROUP`.
-    own : Float[m], or Float[m, K], what the parent says by itself, for where there is no row to look at.
+    own : Float[m], or Float[m, K], what the parent says by itself, for where there is no row to
+        look at.
     """
 
     seen: np.ndarray
@@ -48,7 +53,8 @@ class Neighbours:
     Attributes
     ----------
     kernel : which rows are near.
-    seen : Float[n, m] features, or codes of the parent's partition; Float[n, 0] for the kernel of groups.
+    seen : Float[n, m] features, or codes of the parent's partition; Float[n, 0] for the kernel of
+    groups.
     values : Float[n], or Float[n, K], what is averaged.
     confidence : Float[n], of the parent.
     weight : Float[n] of the rows.
@@ -71,25 +77,48 @@ class Neighbours:
         return replace(self, edges=bin_edges(self.confidence, bins, "uniform"))
 
     def said(
-        self, at: Places, bandwidths: Sequence[float], sight: Sight, *, leave_one_out: bool = False, n_jobs: int | None = None
+        self,
+        at: Places,
+        bandwidths: Sequence[float],
+        sight: Sight,
+        *,
+        leave_one_out: bool = False,
+        n_jobs: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
-        """What the rows say of m places at b bandwidths: mean Float[b, m] or Float[b, m, K], n_eff Float[b, m], and who had to stand in.
+        """What the rows say of m places at b bandwidths: mean Float[b, m] or Float[b, m, K], n_eff
+        Float[b, m], and who had to stand in.
 
-        Where nobody is near it is the mean of the bin, where that is empty what the parent says by itself; how many places that were at the
-        last bandwidth is counted as ``bin`` and ``confidence``, and their n_eff is 0.
+        Where nobody is near it is the mean of the bin, where that is empty what the parent says by
+        itself; how many places that were at the last bandwidth is counted as ``bin`` and
+        ``confidence``, and their n_eff is 0.
         """
         found = self.means(at, bandwidths, sight=sight, leave_one_out=leave_one_out, n_jobs=n_jobs)
         alone = np.isnan(found.n_eff)
         in_bin = self.bin_means(at.confidence, leave_one_out=leave_one_out)
         empty = np.isnan(in_bin.reshape(len(in_bin), -1)).any(axis=1)
         instead = np.where(_beside(empty, in_bin), at.own, in_bin)
-        counts = {"bin": int((alone[-1] & ~empty).sum()), "confidence": int((alone[-1] & empty).sum())}
-        return np.where(_beside(alone, found.mean), instead, found.mean), np.where(alone, 0.0, found.n_eff), counts
+        counts = {
+            "bin": int((alone[-1] & ~empty).sum()),
+            "confidence": int((alone[-1] & empty).sum()),
+        }
+        return (
+            np.where(_beside(alone, found.mean), instead, found.mean),
+            np.where(alone, 0.0, found.n_eff),
+            counts,
+        )
 
     def means(
-        self, at: Places, bandwidths: Sequence[float], *, sight: Sight, leave_one_out: bool = False, n_jobs: int | None = None
+        self,
+        at: Places,
+        bandwidths: Sequence[float],
+        *,
+        sight: Sight,
+        leave_one_out: bool = False,
+        n_jobs: int | None = None,
     ) -> LocalMeans:
-        """Averages of the values around m places (Luo et al., Eq. 6), at b bandwidths; NaN where there is no row to look at."""
+        """Averages of the values around m places (Luo et al., Eq. 6), at b bandwidths; NaN where
+        there is no row to look at.
+        """
         more: dict[str, Any] = {
             "within_at": self._cell(at.confidence, at.group),
             "within": self._cell(self.confidence, self.group),
@@ -97,16 +126,38 @@ class Neighbours:
             "leave_one_out": leave_one_out,
         }
         if self.kernel == "laplacian" or self.kernel == "gaussian":
-            return local_means(at.seen, self.seen, self.values, bandwidths, kernel=self.kernel, n_jobs=n_jobs, **more)
-        distance = self._geodesic(at.seen, sight.partition) if self.kernel == "geodesic" else _nothing_between
-        return local_means_by_distance(distance, len(at.confidence), len(self.values), self.values, bandwidths, **more)
+            return local_means(
+                at.seen,
+                self.seen,
+                self.values,
+                bandwidths,
+                kernel=self.kernel,
+                n_jobs=n_jobs,
+                **more,
+            )
+        distance = (
+            self._geodesic(at.seen, sight.partition)
+            if self.kernel == "geodesic"
+            else _nothing_between
+        )
+        return local_means_by_distance(
+            distance, len(at.confidence), len(self.values), self.values, bandwidths, **more
+        )
 
     def bin_means(self, confidence: np.ndarray, *, leave_one_out: bool = False) -> np.ndarray:
-        """Float[m] or Float[m, K]: the values' mean over the bin of each confidence, Float[m]; NaN where the bin has no row. Ours."""
+        """Float[m] or Float[m, K]: the values' mean over the bin of each confidence, Float[m]; NaN
+        where the bin has no row. Ours.
+        """
         index, rows = bin_of(self.confidence, self.edges), bin_of(confidence, self.edges)
         values = self.values.reshape(len(self.values), -1)
         total = np.bincount(index, self.weight, minlength=len(self.edges) - 1)[rows]
-        summed = np.stack([np.bincount(index, self.weight * column, minlength=len(self.edges) - 1)[rows] for column in values.T], axis=1)
+        summed = np.stack(
+            [
+                np.bincount(index, self.weight * column, minlength=len(self.edges) - 1)[rows]
+                for column in values.T
+            ],
+            axis=1,
+        )
         if leave_one_out:
             total, summed = total - self.weight, summed - self.weight[:, None] * values
         alone = total <= 0
@@ -153,13 +204,17 @@ class Sight:
     map_: FeatureMap | None = None
 
     def __call__(self, X: Any) -> np.ndarray:
-        """Features [n, m] of rows X, or codes [n, …], as the kernel wants them (Luo et al., Section 3.2); nothing for that of groups."""
+        """Features [n, m] of rows X, or codes [n, …], as the kernel wants them (Luo et al., Section
+        3.2); nothing for that of groups.
+        """
         if self.kernel == "geodesic":
             return self.partition.encode(X)
         return np.zeros((len(X), 0)) if self.map_ is None else self.map_.transform(self.parent, X)
 
     @cached_property
     def partition(self) -> Partition:
-        """The parent's, ours for LoRe: of a network without the bits of its output, which would cut off rows of another prediction."""
+        """The parent's, ours for LoRe: of a network without the bits of its output, which would cut
+        off rows of another prediction.
+        """
         reading = {"output_bits": False} if kind_of(self.parent) == "network" else {}
         return partition_of(self.parent, **reading)

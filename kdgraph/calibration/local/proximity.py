@@ -1,4 +1,6 @@
-"""Confidence by how close a row is to its nearest neighbours: the two maps of ProCal (Xiong et al. 2023)."""
+"""Confidence by how close a row is to its nearest neighbours: the two maps of ProCal (Xiong et al.
+2023).
+"""
 
 from __future__ import annotations
 
@@ -24,25 +26,30 @@ from kdgraph.smoothing.neighbours import distances_of
 
 @dataclass(eq=False, repr=False)
 class Proximity(TopLabelCalibrator):
-    """Confidence as a function of the parent's confidence and of a row's proximity to calibration rows.
+    """Confidence as a function of the parent's confidence and of a row's proximity to calibration
+    rows.
 
-    A subclass implements ``_learn(confidence, proximity, correct, weight)`` and ``_at(confidence, proximity)``.
+    A subclass implements ``_learn(confidence, proximity, correct, weight)`` and ``_at(confidence,
+    proximity)``.
 
     Parameters
     ----------
-    estimator, fill_proba, calibration_size, random_state : as in :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`.
-    features : where distances are measured, a :class:`~kdgraph.features.FeatureMap`; None: what the parent's last hidden layer, its leaves
-        or the rows are, unreduced, in units of their spread.
+    estimator, fill_proba, calibration_size, random_state : as in
+    :class:`~kdgraph.calibration.top_label.TopLabelCalibrator`.
+    features : where distances are measured, a :class:`~kdgraph.features.FeatureMap`; None: what the
+        parent's last hidden layer, its leaves or the rows are, unreduced, in units of their spread.
     neighbours : how many; as many as there are, where these are fewer.
 
     Notes
     -----
-    Proximity is exp(-mean distance to the nearest neighbours), in (0, 1]; a calibration row is none of its own. Distances are Euclidean,
-    over √d (ours, so that proximities of many features are not all next to 0).
+    Proximity is exp(-mean distance to the nearest neighbours), in (0, 1]; a calibration row is none
+    of its own. Distances are Euclidean, over √d (ours, so that proximities of many features are not
+    all next to 0).
 
     References
     ----------
-    Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section 3 (10 neighbours).
+    Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section 3
+    (10 neighbours).
     """
 
     _: KW_ONLY
@@ -57,7 +64,9 @@ class Proximity(TopLabelCalibrator):
 
     @available_if(fills_rows)
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to 1."""
+        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to
+        1.
+        """
         return filled(*self._said(X))
 
     def proximity(self, X) -> np.ndarray:
@@ -69,13 +78,19 @@ class Proximity(TopLabelCalibrator):
         proba = self.estimator_.predict_proba(X)
         top = TopLabel.of(proba)
         near = self._proximity(self.map_.vectors(self.estimator_, X))
-        return proba, top, np.clip(self._at(np.asarray(top.confidence, dtype=np.float64), near), 0.0, 1.0)
+        return (
+            proba,
+            top,
+            np.clip(self._at(np.asarray(top.confidence, dtype=np.float64), near), 0.0, 1.0),
+        )
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
         self.map_ = self._fitted_map(calibration.X)
         seen = self.map_.vectors(self.estimator_, calibration.X)
-        self.index_ = NearestNeighbors(n_neighbors=min(self.neighbours, max(len(calibration) - 1, 1))).fit(seen)
+        self.index_ = NearestNeighbors(
+            n_neighbors=min(self.neighbours, max(len(calibration) - 1, 1))
+        ).fit(seen)
         correct = top.correct(calibration.y)
         self.accuracy_ = float(np.average(correct, weights=calibration.weight))
         near = self._proximity(None if len(calibration) > 1 else seen)
@@ -84,18 +99,27 @@ class Proximity(TopLabelCalibrator):
     def _fitted_map(self, X: Any) -> FeatureMap:
         map_ = FeatureMap(reduce="none") if self.features is None else clone(self.features)
         if map_.is_joint:
-            raise ParameterError(f"features.reduce={map_.reduce} has no place for new rows, which need neighbours; use none, pca or umap")
+            raise ParameterError(
+                f"features.reduce={map_.reduce} has no place for new rows, which need neighbours;"
+                " use none, pca or umap"
+            )
         if map_.random_state is None:
-            map_.set_params(random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            map_.set_params(
+                random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            )
         return map_.fit(self.estimator_, X)
 
     @np.errstate(under="ignore")
     def _proximity(self, seen: Any) -> np.ndarray:
-        """Float[n]; of None, of the calibration rows themselves, none of which is its own neighbour."""
+        """Float[n]; of None, of the calibration rows themselves, none of which is its own
+        neighbour.
+        """
         distance = distances_of(self.index_, seen, self.index_.n_neighbors)
         return np.exp(-distance.mean(axis=1) / np.sqrt(max(self.index_.n_features_in_, 1)))
 
-    def _learn(self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
+    def _learn(
+        self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> None:
         raise NotImplementedError
 
     def _at(self, confidence: np.ndarray, proximity: np.ndarray) -> np.ndarray:
@@ -104,24 +128,30 @@ class Proximity(TopLabelCalibrator):
 
 @dataclass(eq=False, repr=False)
 class DensityRatio(Proximity):
-    """ProCal's map for continuous confidences: Bayes' rule with kernel densities of (confidence, proximity) of right and wrong rows.
+    """ProCal's map for continuous confidences: Bayes' rule with kernel densities of (confidence,
+    proximity) of right and wrong rows.
 
     Parameters
     ----------
-    estimator, features, neighbours, fill_proba, calibration_size, random_state : as in :class:`Proximity`.
+    estimator, features, neighbours, fill_proba, calibration_size, random_state : as in
+        :class:`Proximity`.
 
     Notes
     -----
-    P(right | p, D) = π f(p, D | right) / (π f(p, D | right) + (1 - π) f(p, D | wrong)), with π the share of right calibration rows and
-    Gaussian kernels of scipy, whose bandwidths are Scott's rule. Where the rows of a kind are too few for a density, or all lie on one
-    line, the confidence is the parent's; where neither density reaches, it is π.
+    P(right | p, D) = π f(p, D | right) / (π f(p, D | right) + (1 - π) f(p, D | wrong)), with π the
+    share of right calibration rows and Gaussian kernels of scipy, whose bandwidths are Scott's
+    rule. Where the rows of a kind are too few for a density, or all lie on one line, the confidence
+    is the parent's; where neither density reaches, it is π.
 
     References
     ----------
-    Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section 5.
+    Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section
+    5.
     """
 
-    def _learn(self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
+    def _learn(
+        self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> None:
         points = np.stack([confidence, proximity])
         self.points_ = tuple((points[:, kind], weight[kind]) for kind in (correct, ~correct))
         try:
@@ -136,7 +166,9 @@ class DensityRatio(Proximity):
         at = np.stack([confidence, proximity])
         right, wrong = (
             share * gaussian_kde(points, weights=weight)(at)
-            for share, (points, weight) in zip((self.accuracy_, 1 - self.accuracy_), self.points_, strict=True)
+            for share, (points, weight) in zip(
+                (self.accuracy_, 1 - self.accuracy_), self.points_, strict=True
+            )
         )
         total = right + wrong
         return np.where(total > 0, right / np.where(total > 0, total, 1), self.accuracy_)
@@ -144,11 +176,13 @@ class DensityRatio(Proximity):
 
 @dataclass(eq=False, repr=False)
 class BinMeanShift(Proximity):
-    """ProCal's map for any confidence: in each bin of proximity and confidence, part of the way from mean confidence to the share right.
+    """ProCal's map for any confidence: in each bin of proximity and confidence, part of the way
+    from mean confidence to the share right.
 
     Parameters
     ----------
-    estimator, features, neighbours, fill_proba, calibration_size, random_state : as in :class:`Proximity`.
+    estimator, features, neighbours, fill_proba, calibration_size, random_state : as in
+    :class:`Proximity`.
     proximity_bins : of equal mass.
     bins : of equal mass too, of confidence, in each bin of proximity.
     shift : λ, how much of the way.
@@ -159,7 +193,8 @@ class BinMeanShift(Proximity):
 
     References
     ----------
-    Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section 5.
+    Xiong et al., "Proximity-informed calibration for deep neural networks", NeurIPS 2023, Section
+    5.
     """
 
     _: KW_ONLY
@@ -167,15 +202,24 @@ class BinMeanShift(Proximity):
     bins: Count = 5
     shift: Fraction = 0.5
 
-    def _learn(self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> None:
+    def _learn(
+        self, confidence: np.ndarray, proximity: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> None:
         self.proximity_edges_ = bin_edges(proximity, self.proximity_bins, "mass")
         row = bin_of(proximity - SAME, self.proximity_edges_)
         self.edges_, self.gaps_ = [], []
         for i in range(len(self.proximity_edges_) - 1):
             mine = row == i
-            edges = bin_edges(confidence[mine], self.bins, "mass") if mine.any() else np.array([0.0, 1.0])
+            edges = (
+                bin_edges(confidence[mine], self.bins, "mass")
+                if mine.any()
+                else np.array([0.0, 1.0])
+            )
             cell = bin_of(confidence[mine] - SAME, edges)
-            mass, gap = (np.bincount(cell, of, minlength=len(edges) - 1) for of in (weight[mine], (weight * (correct - confidence))[mine]))
+            mass, gap = (
+                np.bincount(cell, of, minlength=len(edges) - 1)
+                for of in (weight[mine], (weight * (correct - confidence))[mine])
+            )
             self.edges_.append(edges)
             self.gaps_.append(gap / np.where(mass > 0, mass, 1))
 
@@ -184,5 +228,7 @@ class BinMeanShift(Proximity):
         moved = confidence.copy()
         for i in np.unique(row).tolist():
             mine = row == i
-            moved[mine] += self.shift * self.gaps_[i][bin_of(confidence[mine] - SAME, self.edges_[i])]
+            moved[mine] += (
+                self.shift * self.gaps_[i][bin_of(confidence[mine] - SAME, self.edges_[i])]
+            )
         return moved

@@ -1,8 +1,15 @@
-"""Calibrators of top-label confidence: how likely the predicted class is right, class by class. Predictions stay the parent's."""
+"""Calibrators of top-label confidence: how likely the predicted class is right, class by class.
+Predictions stay the parent's.
+"""
 
 from kdgraph.calibration.top_label.base import TopLabelCalibrator
 from kdgraph.calibration.top_label.cumulative import CumulativeConfidence
-from kdgraph.calibration.top_label.curves import BetaCalibration, HistogramBinning, IsotonicConfidence, VennAbers
+from kdgraph.calibration.top_label.curves import (
+    BetaCalibration,
+    HistogramBinning,
+    IsotonicConfidence,
+    VennAbers,
+)
 from kdgraph.calibration.top_label.kernel_density import KernelDensityConfidence
 from kdgraph.calibration.top_label.selection import BestConfidence
 from kdgraph.calibration.top_label.shrinkage import ClassPrecision, PooledCalibrator

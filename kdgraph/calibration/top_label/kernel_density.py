@@ -45,7 +45,8 @@ class Chosen(NamedTuple):
 
 @dataclass
 class LogOddsCurve:
-    """The log odds of the confidence on a grid of scores, for one bandwidth: Salamon et al., Eq. 9, which rises and falls with them.
+    """The log odds of the confidence on a grid of scores, for one bandwidth: Salamon et al., Eq. 9,
+    which rises and falls with them.
 
     Attributes
     ----------
@@ -63,7 +64,9 @@ class LogOddsCurve:
     error: np.ndarray
 
     @classmethod
-    def of(cls, sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidth: float) -> LogOddsCurve:
+    def of(
+        cls, sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidth: float
+    ) -> LogOddsCurve:
         """The curve on grid, Float[g], exact at every point of it. Salamon et al., Eq. 9."""
         found = next(curves(sums, grid, np.array([bandwidth])))
         for side in range(2):
@@ -76,13 +79,17 @@ class LogOddsCurve:
         return expit(self.log[0] - self.log[1])
 
     def signs(self) -> np.ndarray:
-        """Int[g - 1]: 1 where the curve rises for certain, -1 where it falls, 0 where it is level or errors leave it open."""
+        """Int[g - 1]: 1 where the curve rises for certain, -1 where it falls, 0 where it is level
+        or errors leave it open.
+        """
         slope = np.diff(self.log[0] - self.log[1])
         error = self.error.sum(axis=0)
         return np.where(np.abs(slope) > error[1:] + error[:-1], np.sign(slope), 0).astype(int)
 
     def has_at_most(self, changes: int) -> bool:
-        """Whether the slope changes its sign so seldom; sums are made exact only where the answer hangs on them."""
+        """Whether the slope changes its sign so seldom; sums are made exact only where the answer
+        hangs on them.
+        """
         for close_enough in (CLOSE, 0.0):
             signs = self.signs()
             if sign_changes(signs) > changes:  # what is open can only add to them
@@ -96,11 +103,14 @@ class LogOddsCurve:
 
     def _make_exact(self, side: int, where: np.ndarray) -> None:
         if where.any():
-            self.log[side, where], self.error[side, where] = self.sums[side].log(self.grid[where], self.bandwidth)
+            self.log[side, where], self.error[side, where] = self.sums[side].log(
+                self.grid[where], self.bandwidth
+            )
 
 
 def sign_changes(signs: np.ndarray) -> int:
-    """How often signs, Int[n], change, zeros left out; the first is no change. Salamon et al., Eq. 20.
+    """How often signs, Int[n], change, zeros left out; the first is no change. Salamon et al., Eq.
+    20.
 
     >>> sign_changes(np.array([0, 1, 1, 0, -1, 0, -1, 1]))
     2
@@ -109,12 +119,18 @@ def sign_changes(signs: np.ndarray) -> int:
     return int((clear[1:] != clear[:-1]).sum())
 
 
-def curves(sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidths: np.ndarray) -> Iterator[LogOddsCurve]:
-    """One :class:`Curve` for each of the bandwidths, Float[b], on the grid, Float[g]: as exact as series are, or not at all yet.
+def curves(
+    sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidths: np.ndarray
+) -> Iterator[LogOddsCurve]:
+    """One :class:`Curve` for each of the bandwidths, Float[b], on the grid, Float[g]: as exact as
+    series are, or not at all yet.
 
     Salamon et al., Eq. 9, by Fourier series (ours).
     """
-    log, error = np.zeros((2, len(bandwidths), len(grid))), np.full((2, len(bandwidths), len(grid)), np.inf)
+    log, error = (
+        np.zeros((2, len(bandwidths), len(grid))),
+        np.full((2, len(bandwidths), len(grid)), np.inf),
+    )
     for side, kernels in enumerate(sums):
         if KernelSeries.fits(kernels, grid, bandwidths[0], bandwidths[-1]):
             series = KernelSeries(kernels, grid, bandwidths[0], bandwidths[-1])
@@ -124,15 +140,23 @@ def curves(sums: tuple[KernelSum, KernelSum], grid: np.ndarray, bandwidths: np.n
 
 
 def narrowest(
-    sums: tuple[KernelSum, KernelSum], grid: np.ndarray, changes: int, *, first: float = 0.005, step: float = 0.0005
+    sums: tuple[KernelSum, KernelSum],
+    grid: np.ndarray,
+    changes: int,
+    *,
+    first: float = 0.005,
+    step: float = 0.0005,
 ) -> Chosen | None:
-    """The first of the bandwidths first, first + step, … whose curve on the grid has at most so many sign changes.
+    """The first of the bandwidths first, first + step, … whose curve on the grid has at most so
+    many sign changes.
 
     Parameters
     ----------
     sums : kernels of right rows, and of those beside them in the denominator.
-    grid : Float[g], rising: the scores at which slopes are looked at. Another grid can give another bandwidth.
-    changes : of the sign of the slope; slopes of 0 are skipped, and which way the first one points costs nothing.
+    grid : Float[g], rising: the scores at which slopes are looked at. Another grid can give another
+    bandwidth.
+    changes : of the sign of the slope; slopes of 0 are skipped, and which way the first one points
+    costs nothing.
     first, step : in units of the score.
 
     Returns
@@ -141,11 +165,14 @@ def narrowest(
 
     Notes
     -----
-    Salamon et al., Eq. 19 and 20. The slope is that of the log odds, which has the sign of the confidence's own and does not vanish by
-    rounding where this is nearly 0 or 1. Every bandwidth is judged by exact signs: a series of waves gives most of them with a bound on its
-    error; where that leaves one open, and the answer hangs on it, sums are made in logs. So it is the first bandwidth of the plain scan,
-    whatever lies in the tails, where a transform without such a bound makes turns of its own round-off. Slopes that round-off alone could
-    have made are 0: between the votes of few trees the confidence is level, and a scan of plain doubles finds dozens of turns there.
+    Salamon et al., Eq. 19 and 20. The slope is that of the log odds, which has the sign of the
+    confidence's own and does not vanish by rounding where this is nearly 0 or 1. Every bandwidth is
+    judged by exact signs: a series of waves gives most of them with a bound on its error; where
+    that leaves one open, and the answer hangs on it, sums are made in logs. So it is the first
+    bandwidth of the plain scan, whatever lies in the tails, where a transform without such a bound
+    makes turns of its own round-off. Slopes that round-off alone could have made are 0: between the
+    votes of few trees the confidence is level, and a scan of plain doubles finds dozens of turns
+    there.
     """
     for bandwidths in _batches(first, step):
         for curve in curves(sums, grid, bandwidths):
@@ -155,7 +182,9 @@ def narrowest(
 
 
 def _batches(first: float, step: float) -> Iterator[np.ndarray]:
-    """Float[b] each: the bandwidths up to :data:`WIDEST` in order, none of a batch twice the first one."""
+    """Float[b] each: the bandwidths up to :data:`WIDEST` in order, none of a batch twice the first
+    one.
+    """
     done, count = 0, int(np.floor((WIDEST - first) / step + 1e-9)) + 1
     while done < count:
         start = first + step * done
@@ -179,19 +208,21 @@ def leave_one_out(
     first: float = 0.005,
     step: float = 0.0005,
 ) -> float:
-    """The one of the bandwidths first, first + step, … up to 1 with the least NLL of rows that are left out one by one (b_opt).
+    """The one of the bandwidths first, first + step, … up to 1 with the least NLL of rows that are
+    left out one by one (b_opt).
 
     Parameters
     ----------
-    sums : kernels of right rows, and of those beside them in the denominator, whose first rows are the wrong ones.
+    sums : kernels of right rows, and of those beside them in the denominator, whose first rows are
+    the wrong ones.
     score, correct, weight : Float[n], Bool[n], Float[n]: the rows.
     first, step : in units of the score.
 
     Notes
     -----
-    Salamon et al., Section 12 and its Appendix, where b_opt is what leave-one-out prefers. A row is left out by taking its own kernel off.
-    Bandwidths a tenth apart are looked at first, then those between the neighbours of the best, closer and closer; of equals it is the
-    widest.
+    Salamon et al., Section 12 and its Appendix, where b_opt is what leave-one-out prefers. A row is
+    left out by taking its own kernel off. Bandwidths a tenth apart are looked at first, then those
+    between the neighbours of the best, closer and closer; of equals it is the widest.
     """
     known: dict[int, float] = {}
 
@@ -215,9 +246,14 @@ def leave_one_out(
 
 
 def leave_one_out_nll(
-    sums: tuple[KernelSum, KernelSum], score: np.ndarray, correct: np.ndarray, weight: np.ndarray, bandwidth: float
+    sums: tuple[KernelSum, KernelSum],
+    score: np.ndarray,
+    correct: np.ndarray,
+    weight: np.ndarray,
+    bandwidth: float,
 ) -> float:
-    """Mean NLL in nats of right and wrong (Salamon et al., Eq. 14), each row judged by the kernels of all others; as leave_one_out has it.
+    """Mean NLL in nats of right and wrong (Salamon et al., Eq. 14), each row judged by the kernels
+    of all others; as leave_one_out has it.
 
     Parameters
     ----------
@@ -235,7 +271,9 @@ def leave_one_out_nll(
         if KernelSeries.fits(kernels, score, bandwidth, bandwidth):
             series = KernelSeries(kernels, score, bandwidth, bandwidth)
             total = series.at(np.array([bandwidth]))[0]
-            value, error = logs_of(total - own * kernels.of_one(score, weight, bandwidth), series.error)
+            value, error = logs_of(
+                total - own * kernels.of_one(score, weight, bandwidth), series.error
+            )
         rough = error > CLOSE
         value[rough] = kernels.log(score[rough], bandwidth, row[rough])[0]
         logs.append(value)
@@ -250,36 +288,43 @@ GridSize = Annotated[int, Range(512)]
 
 @dataclass(eq=False, repr=False)
 class KernelDensityConfidence(CurveCalibrator):
-    """The density of scores of right calibration rows as a share of the density of all of them, class by class.
+    """The density of scores of right calibration rows as a share of the density of all of them,
+    class by class.
 
     Parameters
     ----------
-    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in :class:`CurveCalibrator`.
-    bandwidth : of the kernels of right and wrong rows alike. "b_mon": the narrowest whose confidence is monotonic in the score; "b_mon2",
-        "b_mon4": whose slope changes its sign at most twice, four times; "b_opt": with the least NLL of rows left out one by one; or a
+    estimator, by_class, pool, fill_proba, calibration_size, random_state : as in
+    :class:`CurveCalibrator`.
+    bandwidth : of the kernels of right and wrong rows alike. "b_mon": the narrowest whose
+        confidence is monotonic in the score; "b_mon2", "b_mon4": whose slope changes its sign at
+        most twice, four times; "b_opt": with the least NLL of rows left out one by one; or a
         number, in units of the score.
-    condition : "predicted": the denominator is of rows that are predicted as the class. "all": it counts the score that every row has for
-        the class, which dilutes the confidence.
-    grid : points at which the confidence is known, at equal distances from the lowest to the highest score of the class; it is straight
-        between them.
+    condition : "predicted": the denominator is of rows that are predicted as the class. "all": it
+        counts the score that every row has for the class, which dilutes the confidence.
+    grid : points at which the confidence is known, at equal distances from the lowest to the
+        highest score of the class; it is straight between them.
     first, step : where a search begins, and how fine it is.
     boundary : "reflect" mirrors every kernel at 0 and 1, so that no density gets lost there.
 
     Attributes
     ----------
-    curves_ : of each class ``score`` and ``confidence``, Float[grid] each; ``rows``, Float[grid], how many rows the kernels make up at each
-        score, where one with this very score is 1; its ``bandwidth`` and ``sign_changes``, of the slope.
-    precision_ : Float[K]: the share of right predictions of each class (Conf1), which is the confidence where there is no curve: where a
-        class is never predicted (that of all rows), always right or always wrong, or no bandwidth up to 1 is wide enough. A warning names
-        the class.
+    curves_ : of each class ``score`` and ``confidence``, Float[grid] each; ``rows``, Float[grid],
+        how many rows the kernels make up at each score, where one with this very score is 1; its
+        ``bandwidth`` and ``sign_changes``, of the slope.
+    precision_ : Float[K]: the share of right predictions of each class (Conf1), which is the
+        confidence where there is no curve: where a class is never predicted (that of all rows),
+        always right or always wrong, or no bandwidth up to 1 is wide enough. A warning names the
+        class.
 
     Notes
     -----
-    Salamon et al., Eq. 7 to 9, 19 and 20; "all" is the red curve of their Figure 6. Sign changes are those of the slope between points of
-    the grid, slopes of 0 are skipped: the grid is a part of what a bandwidth means. Outside of the scores of the calibration rows the
-    confidence is that of the nearest one, since ratios of tails "go wild" there (Section XIII D). As kernels grow wide the confidence tends
-    to Conf1, which is why that stands where every bandwidth is too narrow. A rule limits turns, not heights: with a wrong row or two even
-    the first bandwidth has few of them, and the confidence may be a step from 0 to 1. Look at it.
+    Salamon et al., Eq. 7 to 9, 19 and 20; "all" is the red curve of their Figure 6. Sign changes
+    are those of the slope between points of the grid, slopes of 0 are skipped: the grid is a part
+    of what a bandwidth means. Outside of the scores of the calibration rows the confidence is that
+    of the nearest one, since ratios of tails "go wild" there (Section XIII D). As kernels grow wide
+    the confidence tends to Conf1, which is why that stands where every bandwidth is too narrow. A
+    rule limits turns, not heights: with a wrong row or two even the first bandwidth has few of
+    them, and the confidence may be a step from 0 to 1. Look at it.
 
     Examples
     --------
@@ -304,34 +349,69 @@ class KernelDensityConfidence(CurveCalibrator):
     _needs_both: ClassVar[bool] = True
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: bandwidth and sign changes by class, null where there is no curve; how fine the search was."""
+        """What was learnt, for the record: bandwidth and sign changes by class, null where there is
+        no curve; how fine the search was.
+        """
         labels = [str(label) for label in self._curve_labels()]
         found = {
-            name: {label: round(curve[name].item(), 12) if curve else None for label, curve in zip(labels, self.curves_, strict=True)}
+            name: {
+                label: round(curve[name].item(), 12) if curve else None
+                for label, curve in zip(labels, self.curves_, strict=True)
+            }
             for name in ("bandwidth", "sign_changes")
         }
-        return {**found, "first": self.first, "step": self.step, "grid": self.grid, **super().describe()}
+        return {
+            **found,
+            "first": self.first,
+            "step": self.step,
+            "grid": self.grid,
+            **super().describe(),
+        }
 
-    def _learn_among(self, score: np.ndarray, mine: np.ndarray, correct: np.ndarray, weight: np.ndarray) -> Curve:
+    def _learn_among(
+        self, score: np.ndarray, mine: np.ndarray, correct: np.ndarray, weight: np.ndarray
+    ) -> Curve:
         right, wrong = mine & correct, np.flatnonzero(mine & ~correct)
-        beside = np.concatenate([wrong, np.flatnonzero(~mine)]) if self.condition == "all" else wrong
-        sums = (KernelSum.of(score[right], weight[right], self.boundary), KernelSum.of(score[beside], weight[beside], self.boundary))
+        beside = (
+            np.concatenate([wrong, np.flatnonzero(~mine)]) if self.condition == "all" else wrong
+        )
+        sums = (
+            KernelSum.of(score[right], weight[right], self.boundary),
+            KernelSum.of(score[beside], weight[beside], self.boundary),
+        )
         low, high = score[mine].min(), score[mine].max()
         grid = np.linspace(low, high, self.grid) if low < high else np.array([low])
         chosen = self._bandwidth(sums, grid, score[mine], correct[mine], weight[mine])
         if chosen is None:
             return {}
         found = LogOddsCurve.of(sums, grid, chosen.bandwidth)
-        learnt = {"bandwidth": np.array(chosen.bandwidth), "sign_changes": np.array(chosen.sign_changes)}
-        return {"score": grid, "confidence": found.confidence, "rows": np.exp(found.log).sum(axis=0), **learnt}
+        learnt = {
+            "bandwidth": np.array(chosen.bandwidth),
+            "sign_changes": np.array(chosen.sign_changes),
+        }
+        return {
+            "score": grid,
+            "confidence": found.confidence,
+            "rows": np.exp(found.log).sum(axis=0),
+            **learnt,
+        }
 
     def _bandwidth(
-        self, sums: tuple[KernelSum, KernelSum], grid: np.ndarray, score: np.ndarray, correct: np.ndarray, weight: np.ndarray
+        self,
+        sums: tuple[KernelSum, KernelSum],
+        grid: np.ndarray,
+        score: np.ndarray,
+        correct: np.ndarray,
+        weight: np.ndarray,
     ) -> Chosen | None:
         if self.bandwidth in SIGN_CHANGES:
-            return narrowest(sums, grid, SIGN_CHANGES[self.bandwidth], first=self.first, step=self.step)
+            return narrowest(
+                sums, grid, SIGN_CHANGES[self.bandwidth], first=self.first, step=self.step
+            )
         if self.bandwidth == "b_opt":
-            bandwidth = leave_one_out(sums, score, correct, weight, first=self.first, step=self.step)
+            bandwidth = leave_one_out(
+                sums, score, correct, weight, first=self.first, step=self.step
+            )
         else:
             bandwidth = float(self.bandwidth)
         curve = LogOddsCurve.of(sums, grid, bandwidth)

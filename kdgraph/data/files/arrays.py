@@ -22,12 +22,14 @@ from kdgraph.errors import DataError
 
 @contextmanager
 def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """An open .npz file; an array of any shape [n, …] is read by its name, so that of a thousand one costs one.
+    """An open .npz file; an array of any shape [n, …] is read by its name, so that of a thousand
+    one costs one.
 
     Raises
     ------
     DataError
-        In one line, here or where an array is read, if it is none, or holds Python objects, which could run code when they are read.
+        In one line, here or where an array is read, if it is none, or holds Python objects, which
+        could run code when they are read.
     """
     suffix_of(path, (".npz",))
     try:
@@ -40,12 +42,19 @@ def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         if "allow_pickle" in str(error):
             way_out = "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
-            raise DataError(f"{said(path)} holds Python objects, which are not read because they can run code; {way_out}") from error
-        raise DataError(f"{said(path)} is no .npz file, or damaged: {error}; numpy.savez('my.npz', X=X, y=y) writes one") from error
+            raise DataError(
+                f"{said(path)} holds Python objects, which are not read because they can run code;"
+                f" {way_out}"
+            ) from error
+        raise DataError(
+            f"{said(path)} is no .npz file, or damaged: {error}; numpy.savez('my.npz', X=X, y=y)"
+            " writes one"
+        ) from error
 
 
 def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return shape, whether the first axis varies fastest, and type of the array whose .npy file begins here.
+    """Return shape, whether the first axis varies fastest, and type of the array whose .npy file
+    begins here.
 
     Raises
     ------
@@ -71,9 +80,11 @@ TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: 
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array of an idx file, which may be compressed: UInt8[n, h, w] of images, whatever its header says of others.
+    """The array of an idx file, which may be compressed: UInt8[n, h, w] of images, whatever its
+    header says of others.
 
-    A header has two bytes of 0, the type, the number of axes, and the lengths of the axes in four bytes each; numbers follow.
+    A header has two bytes of 0, the type, the number of axes, and the lengths of the axes in four
+    bytes each; numbers follow.
 
     Raises
     ------
@@ -88,7 +99,9 @@ def read_idx(path: Path) -> np.ndarray:
         with open_bytes(path) as file:
             start = file.read(4)
             if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in TYPES:
-                raise DataError(f"{said(path)} is no idx file: it begins with {start.hex(' ') or 'nothing'}")
+                raise DataError(
+                    f"{said(path)} is no idx file: it begins with {start.hex(' ') or 'nothing'}"
+                )
             header = file.read(4 * start[3])
             shape = tuple(np.frombuffer(header[: len(header) // 4 * 4], ">u4").astype(int).tolist())
             kind, content = np.dtype(TYPES[start[2]]), file.read()
@@ -96,13 +109,16 @@ def read_idx(path: Path) -> np.ndarray:
         raise unreadable(path, error) from error
     if len(shape) != start[3] or len(content) != math.prod(shape) * kind.itemsize:
         raise DataError(
-            f"{said(path)} is not whole: it says {shape} numbers of {kind.itemsize} bytes and has {len(content):,} bytes of them"
+            f"{said(path)} is not whole: it says {shape} numbers of {kind.itemsize} bytes and has"
+            f" {len(content):,} bytes of them"
         )
     return np.frombuffer(content, kind).reshape(shape).astype(kind.newbyteorder("="), copy=False)
 
 
 def labels_beside(images: Path) -> Path | None:
-    """The file of the labels of a file of images: ``train-labels-idx1-ubyte.gz`` of ``train-images-idx3-ubyte.gz``, and such."""
+    """The file of the labels of a file of images: ``train-labels-idx1-ubyte.gz`` of
+    ``train-images-idx3-ubyte.gz``, and such.
+    """
     before, found, _ = images.name.rpartition("images")
     others = sorted(images.parent.glob(f"{before}labels*")) if found else []
     return others[0] if others else None

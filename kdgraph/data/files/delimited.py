@@ -1,4 +1,6 @@
-"""Text with a separator between cells (csv, tsv): how it is decoded and divided, for a run and for ``kdg predict`` alike."""
+"""Text with a separator between cells (csv, tsv): how it is decoded and divided, for a run and for
+``kdg predict`` alike.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from kdgraph.errors import DataError
 from kdgraph.overrides import override
 
 MISSING_CELLS = ["", "NA", "NaN", "nan", "null", "NULL", "<NA>"]
-"""What pandas, R, numpy and databases write for a missing cell. No more: ``None`` and ``n/a`` may be answers."""
+"""What pandas, R, numpy and databases write for a missing cell. No more: ``None`` and ``n/a`` may
+be answers.
+"""
 WHITE_SPACE = r"\s+"
 """pandas' word for any run of white space between cells."""
 _TABS = {r"\t": "\t", "tab": "\t"}
@@ -30,9 +34,10 @@ class Format:
     Attributes
     ----------
     encoding : of its characters, by any of its names.
-    separator : between the cells of a row; None: what Excel's first line ``sep=;`` names, else a comma, in
-        tsv a tab.
-    identifiers : columns of names that may look like numbers: one with leading zeros, such as 007, stays text.
+    separator : between the cells of a row; None: what Excel's first line ``sep=;`` names, else a
+        comma, in tsv a tab.
+    identifiers : columns of names that may look like numbers: one with leading zeros, such as 007,
+        stays text.
 
     Raises
     ------
@@ -83,7 +88,8 @@ class Delimited:
         }
 
     def refuse_other_separator(self, where: str, *, is_input: bool = False) -> None:
-        """Raise DataError if the only column has another separator in its name, which was divided at the wrong one.
+        """Raise DataError if the only column has another separator in its name, which was divided
+        at the wrong one.
 
         Parameters
         ----------
@@ -95,13 +101,18 @@ class Delimited:
         for other, word in {";": ";", "\t": "tab", "|": "|", ",": ","}.items():
             if other in self.names[0] and other != self.separator:
                 expected = "a tab" if self.separator == "\t" else f"'{self.separator}'"
-                way_out = f"; write {expected} between them" if is_input else f": {override('dataset.separator', word)}"
+                way_out = (
+                    f"; write {expected} between them"
+                    if is_input
+                    else f": {override('dataset.separator', word)}"
+                )
                 found = f"{where} has one column, {self.names[0][:40]!r}"
                 raise DataError(f"{found}; its cells seem to be separated otherwise{way_out}")
 
 
 def separator_of(given: str) -> str:
-    r"""Return the separator that a user names: one character, ``tab`` or ``\t``, or ``\s+`` for white space.
+    r"""Return the separator that a user names: one character, ``tab`` or ``\t``, or ``\s+`` for
+    white space.
 
     Raises
     ------
@@ -116,7 +127,9 @@ def separator_of(given: str) -> str:
     return separator
 
 
-def delimited_layout(file: IO[bytes], codec: str, separator: str | None, default: str, where: str) -> Delimited:
+def delimited_layout(
+    file: IO[bytes], codec: str, separator: str | None, default: str, where: str
+) -> Delimited:
     """Return how a file is read, by its first lines.
 
     Parameters
@@ -135,7 +148,9 @@ def delimited_layout(file: IO[bytes], codec: str, separator: str | None, default
     try:
         first = text.readline()
         excel = _EXCEL_LINE.fullmatch(first.rstrip("\r\n"))
-        between = separator_of(separator) if separator is not None else excel[1] if excel else default
+        between = (
+            separator_of(separator) if separator is not None else excel[1] if excel else default
+        )
         names = _header(text if excel else chain([first], text), between)
     finally:
         text.detach()  # the file stays open
@@ -146,7 +161,9 @@ def delimited_layout(file: IO[bytes], codec: str, separator: str | None, default
 
 
 def _called_by_pandas(names: list[str]) -> list[str]:
-    """Return the names; a column at position j without one is "Unnamed: j", or "Unnamed: j.1" where that is taken."""
+    """Return the names; a column at position j without one is "Unnamed: j", or "Unnamed: j.1" where
+    that is taken.
+    """
     called = []
     for j, name in enumerate(names):
         candidates = chain([f"Unnamed: {j}"], (f"Unnamed: {j}.{k}" for k in count(1)))
@@ -155,7 +172,9 @@ def _called_by_pandas(names: list[str]) -> list[str]:
 
 
 def _header(lines: Iterable[str], separator: str) -> list[str] | None:
-    """Return the stripped cells of the first line that is not empty, [] if they cannot be read, None if there is none."""
+    """Return the stripped cells of the first line that is not empty, [] if they cannot be read,
+    None if there is none.
+    """
     if separator == WHITE_SPACE:
         return next((line.split() for line in lines if line.strip()), None)
     try:

@@ -19,7 +19,8 @@ from typing import IO
 from kdgraph.errors import DataError, NotAtHand, did_you_mean
 from kdgraph.overrides import override
 
-# The mark of UTF-32 in little-endian order begins with that of UTF-16, so it must be compared first.
+# The mark of UTF-32 in little-endian order begins with that of UTF-16, so it must be compared
+# first.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -30,7 +31,8 @@ _MARKS = (
 
 
 def codec_of(encoding: str) -> str:
-    """Return the one name under which Python has an encoding of text, whichever of its names is given.
+    """Return the one name under which Python has an encoding of text, whichever of its names is
+    given.
 
     Parameters
     ----------
@@ -51,16 +53,21 @@ def codec_of(encoding: str) -> str:
         return codecs.lookup(encoding).name
     except (LookupError, ValueError) as error:
         known = "it has utf-8, latin-1, utf-16 and others"
-        raise DataError(f"dataset.encoding={encoding} is no encoding that Python knows; {known}") from error
+        raise DataError(
+            f"dataset.encoding={encoding} is no encoding that Python knows; {known}"
+        ) from error
 
 
 def marked_encoding(start: bytes) -> str | None:
-    """Return the encoding whose byte-order mark ``start`` begins with: utf-8, utf-16, utf-32, or None."""
+    """Return the encoding whose byte-order mark ``start`` begins with: utf-8, utf-16, utf-32, or
+    None.
+    """
     return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
 
 
 def unmarked_codec(where: str, start: bytes, codec: str) -> str:
-    """Return the codec that decodes a file which begins with ``start``, and drops its byte-order mark.
+    """Return the codec that decodes a file which begins with ``start``, and drops its byte-order
+    mark.
 
     Parameters
     ----------
@@ -77,7 +84,9 @@ def unmarked_codec(where: str, start: bytes, codec: str) -> str:
     if marked is None:
         return codec
     if not codec.startswith(marked):
-        raise DataError(f"{where} is text in {marked.upper()}; give {override('dataset.encoding', marked)}")
+        raise DataError(
+            f"{where} is text in {marked.upper()}; give {override('dataset.encoding', marked)}"
+        )
     return "utf-8-sig" if marked == "utf-8" else marked
 
 
@@ -89,11 +98,16 @@ def has_wide_units(codec: str) -> bool:
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 BROKEN = (EOFError, OSError, lzma.LZMAError)
 """What these raise of files that are not compressed, or not to their end."""
-_BINARY = {b"PAR1": "a parquet file", b"PK\x03\x04": "a zip archive, as spreadsheets and npz files are", b"\x1f\x8b": "compressed (.gz)"}
+_BINARY = {
+    b"PAR1": "a parquet file",
+    b"PK\x03\x04": "a zip archive, as spreadsheets and npz files are",
+    b"\x1f\x8b": "compressed (.gz)",
+}
 
 
 def file_stem(path: str | None, otherwise: str = "table") -> str:
-    """The name of a file without folder and ending, made of letters, digits, ``_``, ``-`` and ``.``; ``otherwise`` where there is none.
+    """The name of a file without folder and ending, made of letters, digits, ``_``, ``-`` and
+    ``.``; ``otherwise`` where there is none.
 
     >>> file_stem("data/my table.csv.gz"), file_stem("reviews/"), file_stem(None)
     ('my_table', 'reviews', 'table')
@@ -110,7 +124,8 @@ def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
     Raises
     ------
     NotAtHand
-        If there is none; what makes it is told, or names that are near are offered. ``key`` is the parameter that named it.
+        If there is none; what makes it is told, or names that are near are offered. ``key`` is the
+        parameter that named it.
     """
     found = Path(path).expanduser()
     if os.path.exists(found):  # False, where Path.exists raises, of a name that is too long
@@ -119,11 +134,16 @@ def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
     way_out = f"; make it by {made_by}" if made_by else ""
     if not os.path.isdir(folder):
         raise NotAtHand(f"{said(path, key)}: there is no folder {folder.resolve()}{way_out}")
-    raise NotAtHand(f"{said(path, key)}: no such file in {folder.resolve()}{way_out or did_you_mean(found.name, names_in(folder))}")
+    raise NotAtHand(
+        f"{said(path, key)}: no such file in"
+        f" {folder.resolve()}{way_out or did_you_mean(found.name, names_in(folder))}"
+    )
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder, sorted, to offer near ones; none of a folder that is not there or closed."""
+    """Return the names in a folder, sorted, to offer near ones; none of a folder that is not there
+    or closed.
+    """
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -154,7 +174,10 @@ def suffix_of(path: Path, known: Sequence[str], key: str = "path") -> str:
     if endings and endings[-1] in OPENERS:
         endings.pop()
     if not endings or endings[-1] not in known:
-        raise DataError(f"{said(path, key)}: the ending of a file says what it is, and must be one of {', '.join(known)}")
+        raise DataError(
+            f"{said(path, key)}: the ending of a file says what it is, and must be one of"
+            f" {', '.join(known)}"
+        )
     return endings[-1]
 
 
@@ -183,7 +206,8 @@ def check_text(path: Path, encoding: str) -> str:
 
 
 def check_start(where: str, start: bytes, codec: str) -> str:
-    """Return the codec that decodes a file which begins with ``start``: ``codec``, without a byte-order mark.
+    """Return the codec that decodes a file which begins with ``start``: ``codec``, without a
+    byte-order mark.
 
     Raises
     ------
@@ -215,7 +239,9 @@ def unreadable(path: Path, error: BaseException) -> DataError:
 
 
 def _decode(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
-    """Read it all once, so that a byte that is none of the encoding is told with its place in the file."""
+    """Read it all once, so that a byte that is none of the encoding is told with its place in the
+    file.
+    """
     decoder, done = codecs.getincrementaldecoder(codec)(), 0
     while True:
         block = file.read(1 << 20)
@@ -226,7 +252,9 @@ def _decode(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
             place = done - pending + error.start
             way_out = "; it may be dataset.encoding=latin-1" if codec.startswith("utf-8") else ""
             found = f"byte {place:,} (0x{error.object[error.start]:02x})"
-            raise DataError(f"{said(path)} is not text in {encoding}: {found} cannot be decoded{way_out}") from error
+            raise DataError(
+                f"{said(path)} is not text in {encoding}: {found} cannot be decoded{way_out}"
+            ) from error
         except UnicodeError as error:
             raise DataError(f"{said(path)} is not text in {encoding}: {error}") from error
         if not block:

@@ -2,7 +2,8 @@
 
 ARFF files as data frames.
 
-Tables in files as data frames: csv, tsv, parquet and ARFF, each refused in one line where it is none.
+Tables in files as data frames: csv, tsv, parquet and ARFF, each refused in one line where it is
+none.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ import pandas as pd
 
 from kdgraph.data.dataset import Kind
 from kdgraph.data.files.delimited import MISSING_CELLS, Format, delimited_layout
-from kdgraph.data.files.paths import BROKEN, OPENERS, check_text, open_bytes, said, suffix_of, unreadable
+from kdgraph.data.files.paths import (
+    BROKEN,
+    OPENERS,
+    check_text,
+    open_bytes,
+    said,
+    suffix_of,
+    unreadable,
+)
 from kdgraph.errors import DataError
 
 ROUNDED_FROM = 2**53
@@ -32,7 +41,8 @@ _ATTRIBUTE = re.compile(r"^(\s*@attribute\s.*\s)(numeric|integer|real)(\s*)$", r
 
 
 def numbers_of_text(cells: pd.Series) -> pd.Series:
-    """Return a column of text as integers where all of its cells are some, else as floats, or as text if a cell is no number.
+    """Return a column of text as integers where all of its cells are some, else as floats, or as
+    text if a cell is no number.
 
     Parameters
     ----------
@@ -41,7 +51,8 @@ def numbers_of_text(cells: pd.Series) -> pd.Series:
     Returns
     -------
     Series
-        Of type Int64 or UInt64; text where there are whole numbers of more than 64 bits, or no numbers at all; else Float64[n].
+        Of type Int64 or UInt64; text where there are whole numbers of more than 64 bits, or no
+        numbers at all; else Float64[n].
 
     Examples
     --------
@@ -54,13 +65,22 @@ def numbers_of_text(cells: pd.Series) -> pd.Series:
         values = [int(word) for word in stripped]
         by_word = dict(zip(words, values, strict=True))
         whole = integer_array([by_word[cell] if isinstance(cell, str) else None for cell in cells])
-        return cells.astype(object) if whole is None else pd.Series(whole, index=cells.index, name=cells.name)
+        return (
+            cells.astype(object)
+            if whole is None
+            else pd.Series(whole, index=cells.index, name=cells.name)
+        )
     numbers = pd.to_numeric(cells, errors="coerce")
-    return cells.astype(object) if (numbers.isna() & cells.notna()).any() else numbers.astype(np.float64)
+    return (
+        cells.astype(object)
+        if (numbers.isna() & cells.notna()).any()
+        else numbers.astype(np.float64)
+    )
 
 
 def integer_array(values: Sequence[int | None]) -> pd.arrays.IntegerArray | None:
-    """Return integers of which some may be missing as an Int64 or UInt64 array [n]; None where one needs more bits.
+    """Return integers of which some may be missing as an Int64 or UInt64 array [n]; None where one
+    needs more bits.
 
     ``pandas.array`` goes through floats where some integers need the 64th bit.
     """
@@ -70,7 +90,9 @@ def integer_array(values: Sequence[int | None]) -> pd.arrays.IntegerArray | None
         return None
     mask = np.array([value is None for value in values], dtype=bool)
     kind = np.uint64 if high >= 2**63 else np.int64
-    return pd.arrays.IntegerArray(np.array([0 if value is None else value for value in values], dtype=kind), mask)
+    return pd.arrays.IntegerArray(
+        np.array([0 if value is None else value for value in values], dtype=kind), mask
+    )
 
 
 def with_whole_numbers(
@@ -81,8 +103,9 @@ def with_whole_numbers(
 ) -> pd.DataFrame:
     """Return the table with the columns that pandas rounded read again, integer by integer.
 
-    pandas reads a column of whole numbers as floats where a cell is missing or one has a decimal point, and those of
-    unsigned 64 bits with a missing cell as text in which that cell is no longer missing.
+    pandas reads a column of whole numbers as floats where a cell is missing or one has a decimal
+    point, and those of unsigned 64 bits with a missing cell as text in which that cell is no longer
+    missing.
 
     Parameters
     ----------
@@ -98,17 +121,25 @@ def with_whole_numbers(
     """
     named = set(identifiers)
     rounded = [j for j in range(frame.shape[1]) if _may_be_rounded(frame.iloc[:, j], missing)]
-    codes = [j for j, name in enumerate(frame.columns) if name in named and frame.iloc[:, j].dtype.kind in "iuf"]
+    codes = [
+        j
+        for j, name in enumerate(frame.columns)
+        if name in named and frame.iloc[:, j].dtype.kind in "iuf"
+    ]
     if not (positions := sorted({*rounded, *codes})):
         return frame
     columns: dict[int, Any] = {j: frame.iloc[:, j] for j in range(frame.shape[1])}
     for j, (_, text) in zip(positions, reread(positions).items(), strict=True):
         cells = text.set_axis(frame.index)
-        if j in codes and any(LEADING_ZERO.fullmatch(str(word).strip()) for word in cells.dropna().unique()):
+        if j in codes and any(
+            LEADING_ZERO.fullmatch(str(word).strip()) for word in cells.dropna().unique()
+        ):
             columns[j] = cells.astype(object)
         elif j in rounded:
             columns[j] = numbers_of_text(cells)
-    return pd.concat([column.rename(j) for j, column in columns.items()], axis=1).set_axis(frame.columns, axis=1)
+    return pd.concat([column.rename(j) for j, column in columns.items()], axis=1).set_axis(
+        frame.columns, axis=1
+    )
 
 
 def _may_be_rounded(column: pd.Series, missing: Iterable[str]) -> bool:
@@ -118,20 +149,28 @@ def _may_be_rounded(column: pd.Series, missing: Iterable[str]) -> bool:
 
 
 def frame_of_arrow(table: Any) -> pd.DataFrame:
-    """Return a table or batch of pyarrow as a data frame whose 64-bit integers stay integers where cells are missing."""
+    """Return a table or batch of pyarrow as a data frame whose 64-bit integers stay integers where
+    cells are missing.
+    """
     import pyarrow as pa
 
     frame = table.to_pandas()
     nullable = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
     for j, name in enumerate(frame.columns):
         place = table.schema.get_field_index(str(name))  # -1 where the name stands twice
-        if place >= 0 and frame.iloc[:, j].dtype == np.float64 and table.schema.field(place).type in nullable:
+        if (
+            place >= 0
+            and frame.iloc[:, j].dtype == np.float64
+            and table.schema.field(place).type in nullable
+        ):
             frame.isetitem(j, table.column(place).to_pandas(types_mapper=nullable.get).array)
     return frame
 
 
 def numbers_as_text(lines: IO[str]) -> Iterator[str]:
-    """Yield the lines of an ARFF file with its numeric attributes declared as text, since liac-arff reads numbers as floats."""
+    """Yield the lines of an ARFF file with its numeric attributes declared as text, since liac-arff
+    reads numbers as floats.
+    """
     for line in lines:
         match = _ATTRIBUTE.match(line.rstrip("\r\n"))
         yield f"{match[1]}STRING{match[3]}\n" if match else line
@@ -141,7 +180,8 @@ def numbers_as_text(lines: IO[str]) -> Iterator[str]:
 
 
 def frame_of_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
-    """All columns [n, columns], a nominal attribute as text and a number as a number; and the names of the nominal ones.
+    """All columns [n, columns], a nominal attribute as text and a number as a number; and the names
+    of the nominal ones.
 
     Raises
     ------
@@ -153,7 +193,11 @@ def frame_of_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
     found = arff.load(text, return_type=arff.DENSE_GEN)
     names, kinds = zip(*found["attributes"], strict=True)
     frame = pd.DataFrame.from_records(list(found["data"]), columns=list(names))
-    numeric = [name for name, kind in zip(names, kinds, strict=True) if not isinstance(kind, list) and kind != "STRING"]
+    numeric = [
+        name
+        for name, kind in zip(names, kinds, strict=True)
+        if not isinstance(kind, list) and kind != "STRING"
+    ]
     for name in numeric:
         frame[name] = pd.to_numeric(frame[name])
     if rounded := [name for name in numeric if (frame[name].abs() >= ROUNDED_FROM).any()]:
@@ -162,7 +206,9 @@ def frame_of_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
         cells = pd.DataFrame.from_records(list(found["data"]), columns=list(names))
         for name in rounded:
             frame[name] = numbers_of_text(cells[name])
-    return frame, [str(name) for name, kind in zip(names, kinds, strict=True) if isinstance(kind, list)]
+    return frame, [
+        str(name) for name, kind in zip(names, kinds, strict=True) if isinstance(kind, list)
+    ]
 
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff")
@@ -188,7 +234,11 @@ def read_table(path: Path, form: Format) -> Read:
     if suffix in (".parquet", ".pq"):
         return _read_parquet(path)
     codec = check_text(path, form.encoding)
-    return _read_arff(path, codec) if suffix == ".arff" else Read(_read_csv(path, form, codec, default_separator(suffix)))
+    return (
+        _read_arff(path, codec)
+        if suffix == ".arff"
+        else Read(_read_csv(path, form, codec, default_separator(suffix)))
+    )
 
 
 def default_separator(suffix: str) -> str:
@@ -204,19 +254,29 @@ def _read_parquet(path: Path) -> Read:
     try:
         return Read(index_as_columns(said(path), frame_of_arrow(parquet.ParquetFile(path).read())))
     except (ArrowException, OSError) as error:
-        raise DataError(f"{said(path)} is no parquet file, or damaged: {_first_line(error)}") from error
+        raise DataError(
+            f"{said(path)} is no parquet file, or damaged: {_first_line(error)}"
+        ) from error
 
 
 def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with each level of its index that has a name as a column, and rows numbered from 0.
+    """Return the frame with each level of its index that has a name as a column, and rows numbered
+    from 0.
 
-    pandas writes a named index, such as one made by ``set_index``, into the file as a column like any other;
-    one without a name numbers or names rows and is no column. ``where`` is how messages name the file.
+    pandas writes a named index, such as one made by ``set_index``, into the file as a column like
+    any other; one without a name numbers or names rows and is no column. ``where`` is how messages
+    name the file.
     """
     levels = [name for name in frame.index.names if name is not None]
     if twice := [str(name) for name in levels if name in frame.columns]:
-        raise DataError(f"{where}: the index and a column are both named '{twice[0]}'; give each its own name")
-    return frame.reset_index(level=levels).reset_index(drop=True) if levels else frame.reset_index(drop=True)
+        raise DataError(
+            f"{where}: the index and a column are both named '{twice[0]}'; give each its own name"
+        )
+    return (
+        frame.reset_index(level=levels).reset_index(drop=True)
+        if levels
+        else frame.reset_index(drop=True)
+    )
 
 
 def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFrame:
@@ -226,7 +286,9 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
     names = layout.names
     try:
         with warnings.catch_warnings(), open_bytes(path) as file:
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows that are longer than the header
+            warnings.simplefilter(
+                "error", pd.errors.ParserWarning
+            )  # rows that are longer than the header
             frame = pd.read_csv(file, low_memory=False, **layout.options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
         raise _not_a_table(path, error, layout.separator, len(names)) from error
@@ -240,14 +302,18 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
             return pd.read_csv(file, **layout.options, usecols=positions, dtype=str)
 
     frame = with_whole_numbers(frame, cells_as_text, MISSING_CELLS, form.identifiers)
-    left_open = nameless & frame.isna().all().to_numpy()  # which come of separators at the ends of lines
+    left_open = (
+        nameless & frame.isna().all().to_numpy()
+    )  # which come of separators at the ends of lines
     return frame.loc[:, ~left_open]
 
 
 def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
-    """Return the cells of one column of csv or tsv as they stand there, without white space around them.
+    """Return the cells of one column of csv or tsv as they stand there, without white space around
+    them.
 
-    Nothing is read as a number, a truth value or missing. Of other files, whose columns have types, return None.
+    Nothing is read as a number, a truth value or missing. Of other files, whose columns have types,
+    return None.
 
     Parameters
     ----------
@@ -263,10 +329,18 @@ def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
     if suffix not in (".csv", ".tsv"):
         return None
     with open_bytes(path) as file:
-        layout = delimited_layout(file, check_text(path, form.encoding), form.separator, default_separator(suffix), said(path))
+        layout = delimited_layout(
+            file,
+            check_text(path, form.encoding),
+            form.separator,
+            default_separator(suffix),
+            said(path),
+        )
     options = {**layout.options, "dtype": str, "na_filter": False}
     with open_bytes(path) as file:
-        return pd.read_csv(file, usecols=[layout.names.index(name)], **options).iloc[:, 0].str.strip()
+        return (
+            pd.read_csv(file, usecols=[layout.names.index(name)], **options).iloc[:, 0].str.strip()
+        )
 
 
 def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int) -> DataError:
@@ -278,7 +352,8 @@ def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int)
         cells = _first_line(error).removeprefix("Error tokenizing data. C error: ")
     shown = "tab" if separator == "\t" else f"'{separator}'"
     return DataError(
-        f"{said(path)} is no table with {shown} between cells: {cells}; see dataset.separator, and quote cells that contain it"
+        f"{said(path)} is no table with {shown} between cells: {cells}; see dataset.separator, and"
+        " quote cells that contain it"
     )
 
 
@@ -289,11 +364,15 @@ def _read_arff(path: Path, codec: str) -> Read:
         with open_bytes(path) as file, io.TextIOWrapper(file, codec) as text:
             frame, nominal = frame_of_arff(text)
     except arff.ArffException as error:
-        raise DataError(f"{said(path)} is not ARFF: {_first_line(error).removesuffix(', at line -1.')}") from error
+        raise DataError(
+            f"{said(path)} is not ARFF: {_first_line(error).removesuffix(', at line -1.')}"
+        ) from error
     except (ValueError, *BROKEN) as error:
         raise unreadable(path, error) from error
     return Read(frame, dict.fromkeys(nominal, "categorical"))
 
 
 def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:160]
+    return next(
+        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+    )[:160]

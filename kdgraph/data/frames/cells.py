@@ -1,8 +1,10 @@
 """Cells of a table that stand for missing values.
 
-Numbers of a column as they are: integers stay integers, and those that double precision would merge are refused.
+Numbers of a column as they are: integers stay integers, and those that double precision would merge
+are refused.
 
-Text that is numbers or dates to its reader: percent signs, currencies, units, separators of thousands, decimal commas.
+Text that is numbers or dates to its reader: percent signs, currencies, units, separators of
+thousands, decimal commas.
 """
 
 from __future__ import annotations
@@ -17,14 +19,23 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_integer_dtype, is_numeric_dtype, is_unsigned_integer_dtype
+from pandas.api.types import (
+    infer_dtype,
+    is_bool_dtype,
+    is_complex_dtype,
+    is_integer_dtype,
+    is_numeric_dtype,
+    is_unsigned_integer_dtype,
+)
 
 from kdgraph.data.files.tables import ROUNDED_FROM, WHOLE, integer_array
 from kdgraph.errors import DataError
 from kdgraph.wording import counted
 
 LARGEST = 1e18
-"""From here on a number is taken for a code for missing: beside its square, those of all others vanish in double precision."""
+"""From here on a number is taken for a code for missing: beside its square, those of all others
+vanish in double precision.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,8 +50,11 @@ class Missing:
         """``-1`` is missing as a number and as the text ``-1``."""
         cells = list(cells)
         words = {plain(cell) for cell in cells}
-        numbers = pd.to_numeric(pd.Series(sorted(words), dtype=object), errors="coerce").to_numpy(dtype=np.float64)
-        # A number of 17 digits that pandas reads from text may be off by one in the last place. Both
+        numbers = pd.to_numeric(pd.Series(sorted(words), dtype=object), errors="coerce").to_numpy(
+            dtype=np.float64
+        )
+        # A number of 17 digits that pandas reads from text may be off by one in the last place.
+        # Both
         # it and the number itself count: a cell of a file is the one, a cell of a frame the other.
         exact = [float(cell) for cell in cells if not isinstance(cell, str)]
         return cls(frozenset(words), np.unique([*numbers[~np.isnan(numbers)], *exact]))
@@ -52,7 +66,11 @@ def plain(value: Any) -> str:
     >>> plain(3.0), plain(0.25), plain("3.0")
     ('3', '0.25', '3.0')
     """
-    if isinstance(value, (float, np.floating)) and float(value).is_integer() and abs(value) < LARGEST:
+    if (
+        isinstance(value, (float, np.floating))
+        and float(value).is_integer()
+        and abs(value) < LARGEST
+    ):
         return str(int(value))
     return str(value)
 
@@ -63,7 +81,8 @@ def is_number(dtype: Any) -> bool:
 
 
 def exact_numbers(values: Any) -> np.ndarray:
-    """Return a numeric Series, Index or array [n] as Int64[n] or UInt64[n] where its type is an integer, else as Float64[n].
+    """Return a numeric Series, Index or array [n] as Int64[n] or UInt64[n] where its type is an
+    integer, else as Float64[n].
 
     An integer column must have no missing cell; in a column of floats that is NaN.
     """
@@ -76,7 +95,8 @@ def exact_numbers(values: Any) -> np.ndarray:
 
 
 def typed(column: pd.Series) -> pd.Series:
-    """Return a column of Python numbers or decimals, as databases give them, with a numeric type; any other as it is.
+    """Return a column of Python numbers or decimals, as databases give them, with a numeric type;
+    any other as it is.
 
     Examples
     --------
@@ -87,10 +107,16 @@ def typed(column: pd.Series) -> pd.Series:
     if column.dtype != object:
         return column
     kind = infer_dtype(column, skipna=True)
-    whole = kind == "integer" or (kind == "decimal" and all(cell == cell.to_integral_value() for cell in column.dropna()))
+    whole = kind == "integer" or (
+        kind == "decimal" and all(cell == cell.to_integral_value() for cell in column.dropna())
+    )
     if whole:
         integers = integer_array([None if pd.isna(cell) else int(cell) for cell in column])
-        return column if integers is None else pd.Series(integers, index=column.index, name=column.name)
+        return (
+            column
+            if integers is None
+            else pd.Series(integers, index=column.index, name=column.name)
+        )
     if kind in ("decimal", "floating", "mixed-integer-float"):
         return column.map(float, na_action="ignore").astype(np.float64)
     return column
@@ -110,12 +136,17 @@ def check_not_merged(where: str, values: np.ndarray, way_out: str) -> None:
     large = values[(values >= ROUNDED_FROM) | (values <= -ROUNDED_FROM)]
     n = len(distinct := np.unique(large))
     if lost := n - len(np.unique(distinct.astype(np.float64))):
-        found = f"{where} has whole numbers from 2^53 on ({distinct[0]}), and {counted(lost, 'different value')} of {n:,}"
+        found = (
+            f"{where} has whole numbers from 2^53 on ({distinct[0]}), and"
+            f" {counted(lost, 'different value')} of {n:,}"
+        )
         raise DataError(f"{found} would be lost in double precision; {way_out}")
 
 
 def whole_numbers_of(words: Any) -> np.ndarray:
-    """Return the whole numbers among words as Int64[m] or UInt64[m]; none where one needs more bits, and is too large anyway."""
+    """Return the whole numbers among words as Int64[m] or UInt64[m]; none where one needs more
+    bits, and is too large anyway.
+    """
     integers = integer_array([int(word) for word in words if WHOLE.fullmatch(word.strip())])
     return np.empty(0, dtype=np.int64) if integers is None else exact_numbers(integers)
 
@@ -123,25 +154,41 @@ def whole_numbers_of(words: Any) -> np.ndarray:
 def label_array(values: Sequence[Any]) -> np.ndarray:
     """Return labels [n] of one type as an array, in which whole numbers stay integers.
 
-    numpy makes floats of integers of which some need the 64th bit and others do not; those are unsigned here or,
-    if some are negative, text.
+    numpy makes floats of integers of which some need the 64th bit and others do not; those are
+    unsigned here or, if some are negative, text.
 
     >>> label_array([1, 2**64 - 1]).tolist(), label_array(["a", "b"]).tolist()
     ([1, 18446744073709551615], ['a', 'b'])
     """
-    whole = all(isinstance(value, Integral) and not isinstance(value, bool | np.bool_) for value in values)
+    whole = all(
+        isinstance(value, Integral) and not isinstance(value, bool | np.bool_) for value in values
+    )
     if whole and len(values) and max(values) >= 2**63:
-        return np.array(values, dtype=np.uint64) if min(values) >= 0 else np.array([str(int(value)) for value in values])
+        return (
+            np.array(values, dtype=np.uint64)
+            if min(values) >= 0
+            else np.array([str(int(value)) for value in values])
+        )
     return np.array(values)
 
 
-Sort = Literal["number", "date", "percent sign", "currency sign", "comma", "thousands separator", "unit", "sign"]
+Sort = Literal[
+    "number",
+    "date",
+    "percent sign",
+    "currency sign",
+    "comma",
+    "thousands separator",
+    "unit",
+    "sign",
+]
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[ap]\.?m\.?)?(?: ?(?:z|utc|[+-]\d{2}:?\d{2}))?"
 DATE = re.compile(
     rf"(?:(?:\d{{4}}([-/.])\d{{1,2}}\1\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,2}}\2(?:\d{{4}}|\d{{2}})"
-    rf"|\d{{1,2}}[- /.]+{_MONTH}[- /.,]+\d{{2,4}}|{_MONTH}[- /.]+\d{{1,2}},?[- /.]+\d{{4}})(?:[t ,]+{_TIME})?"
+    rf"|\d{{1,2}}[- /.]+{_MONTH}[- /.,]+\d{{2,4}}|{_MONTH}[- /.]+\d{{1,2}},?[- /.]+\d{{4}})(?:[t"
+    rf" ,]+{_TIME})?"
     rf"|(?:19|20)\d{{2}}-(?:0[1-9]|1[0-2])|{_TIME})",
     re.IGNORECASE,
 )
@@ -149,7 +196,9 @@ DATE = re.compile(
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD|HKD|Rs\\.?"
 _BEFORE = re.compile(rf"(?:{_CODES})\s*|R(?=\$)")
 _AFTER = re.compile(rf"\s*(?:{_CODES})")
-_DIGITS = re.compile(r"[.,]?\d+(?:[.,'’_ \u00a0\u2009\u202f]\d+)*[.,]?(?:e[+-]?\d+)?", re.IGNORECASE)
+_DIGITS = re.compile(
+    r"[.,]?\d+(?:[.,'’_ \u00a0\u2009\u202f]\d+)*[.,]?(?:e[+-]?\d+)?", re.IGNORECASE
+)
 _UNIT = re.compile(r"\s*((?:[^\W\d_]|[°²³%])(?:[^\W\d_]|[°²³%/*·^. ]){0,14}[23]?)")
 _ORDINAL = {"st", "nd", "rd", "th"}
 # One sign between all groups of three; behind them a decimal point or comma.
@@ -158,7 +207,9 @@ _SPACES_AND_QUOTES = re.compile(r"[\s'’_]")
 
 
 class Word(NamedTuple):
-    """What a text is to its reader: its sort, None where it is none of them; and its unit, if it is a number with one."""
+    """What a text is to its reader: its sort, None where it is none of them; and its unit, if it is
+    a number with one.
+    """
 
     sort: Sort | None
     unit: str = ""
@@ -182,7 +233,9 @@ def sort_of(word: str) -> Word:
     marks = [character for character in rest if unicodedata.category(character) == "Sc"]
     before = _BEFORE.match(rest)
     rest = rest[before.end() :] if before else rest
-    rest = "".join(character for character in rest if unicodedata.category(character) != "Sc").strip()
+    rest = "".join(
+        character for character in rest if unicodedata.category(character) != "Sc"
+    ).strip()
     percent = rest[-1:] in ("%", "‰")
     rest, again = _without_sign(rest.rstrip("%‰ \u00a0\u202f"))
     digits = _DIGITS.match(rest)
@@ -194,7 +247,11 @@ def sort_of(word: str) -> Word:
         behind, signed = "", True  # 5- and Swiss 5.-
     if behind.strip() and not code:
         unit = _UNIT.fullmatch(behind)
-        return Word("unit", unit[1].strip()) if unit and unit[1].lower() not in _ORDINAL else Word(None)
+        return (
+            Word("unit", unit[1].strip())
+            if unit and unit[1].lower() not in _ORDINAL
+            else Word(None)
+        )
     if percent:
         return Word("percent sign")
     if marks or before or code:
@@ -214,7 +271,9 @@ def _without_sign(text: str) -> tuple[str, bool]:
 
 
 def _in_threes(core: str) -> bool:
-    """Return whether digits stand in groups of three, as of thousands, so that 1_0, 1.2.3 and 192.168.0.1 are no numbers."""
+    """Return whether digits stand in groups of three, as of thousands, so that 1_0, 1.2.3 and
+    192.168.0.1 are no numbers.
+    """
     return _THOUSANDS.fullmatch(core) is not None
 
 
@@ -223,8 +282,9 @@ class Mixture(NamedTuple):
 
     Attributes
     ----------
-    sort : of the words that make up more than half of the rows: "number" where most are plain numbers, "date" where most
-        are dates, another where most are numbers of which some are written in that way; None where there is no majority.
+    sort : of the words that make up more than half of the rows: "number" where most are plain
+        numbers, "date" where most are dates, another where most are numbers of which some are
+        written in that way; None where there is no majority.
     unit : of the numbers, where it is a unit.
     first : position of the first word of this sort among the words.
     """
@@ -243,7 +303,10 @@ def mixture_of(words: np.ndarray, rows: np.ndarray) -> Mixture:
     rows : Int[m], how many rows have each.
     """
     numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").notna().to_numpy()
-    sorts = [Word("number") if is_number else sort_of(word) for word, is_number in zip(words, numbers, strict=True)]
+    sorts = [
+        Word("number") if is_number else sort_of(word)
+        for word, is_number in zip(words, numbers, strict=True)
+    ]
     half = rows.sum() / 2
     plain = rows[numbers].sum()
     dates = rows[[sort == "date" for sort, _ in sorts]].sum()
@@ -251,7 +314,9 @@ def mixture_of(words: np.ndarray, rows: np.ndarray) -> Mixture:
     for (sort, unit), n in zip(sorts, rows.tolist(), strict=True):
         units[unit] += n if sort == "unit" else 0
     (unit, with_unit), *_ = units.most_common(1) or [("", 0)]
-    disguised = np.array([sort not in (None, "number", "date", "unit") for sort, _ in sorts], dtype=bool)
+    disguised = np.array(
+        [sort not in (None, "number", "date", "unit") for sort, _ in sorts], dtype=bool
+    )
     n_disguised = rows[disguised].sum()
     if dates > half:
         return Mixture("date", "", next(i for i, (sort, _) in enumerate(sorts) if sort == "date"))
@@ -260,7 +325,11 @@ def mixture_of(words: np.ndarray, rows: np.ndarray) -> Mixture:
         return Mixture(sorts[first].sort, "", first)
     if plain > half:
         return Mixture("number", "", int(np.flatnonzero(numbers)[0]))
-    if with_unit and with_unit >= sum(units.values()) / 2 and plain + n_disguised + with_unit > half:
+    if (
+        with_unit
+        and with_unit >= sum(units.values()) / 2
+        and plain + n_disguised + with_unit > half
+    ):
         first = next(i for i, word in enumerate(sorts) if word == Word("unit", unit))
         return Mixture("unit", unit, first)
     return Mixture(None, "", -1)

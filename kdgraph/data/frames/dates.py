@@ -17,10 +17,33 @@ from kdgraph.overrides import override
 from kdgraph.wording import some
 
 ISO, DURATION = "ISO8601", "duration"
-"""The formats of columns that need none: ISO 8601, which pandas reads as one, and lengths of time."""
+"""The formats of columns that need none: ISO 8601, which pandas reads as one, and lengths of
+time.
+"""
 _DAYS = (
-    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y"),
-    *("%Y%m%d", "%d-%m-%Y", "%m-%d-%Y", "%d-%m-%y", "%m-%d-%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d. %B %Y"),
+    *(
+        "%Y-%m-%d",
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%d.%m.%Y",
+        "%d.%m.%y",
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%d/%m/%y",
+        "%m/%d/%y",
+    ),
+    *(
+        "%Y%m%d",
+        "%d-%m-%Y",
+        "%m-%d-%Y",
+        "%d-%m-%y",
+        "%m-%d-%y",
+        "%d %b %Y",
+        "%d %B %Y",
+        "%d-%b-%Y",
+        "%d-%b-%y",
+        "%d. %B %Y",
+    ),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y"),
 )
 _TIMES = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
@@ -31,11 +54,16 @@ _DAY_NS = 86_400 * 10**9
 def is_date_type(column: pd.Series) -> bool:
     """Return whether the type of a column is one of dates, or of lengths of time."""
     dtype = column.dtype
-    return is_datetime64_any_dtype(dtype) or is_timedelta64_dtype(dtype) or isinstance(dtype, pd.PeriodDtype)
+    return (
+        is_datetime64_any_dtype(dtype)
+        or is_timedelta64_dtype(dtype)
+        or isinstance(dtype, pd.PeriodDtype)
+    )
 
 
 def days_of(column: pd.Series, form: str) -> np.ndarray:
-    """Return dates as days since 1970-01-01 in UTC, times of day as shares of a day, lengths of time as days.
+    """Return dates as days since 1970-01-01 in UTC, times of day as shares of a day, lengths of
+    time as days.
 
     Parameters
     ----------
@@ -55,13 +83,22 @@ def days_of(column: pd.Series, form: str) -> np.ndarray:
     if isinstance(column.dtype, pd.PeriodDtype):
         column = column.dt.start_time
     if is_timedelta64_dtype(column.dtype) or form == DURATION:
-        cells = column if is_timedelta64_dtype(column.dtype) else column.astype(object).where(column.notna(), None)
+        cells = (
+            column
+            if is_timedelta64_dtype(column.dtype)
+            else column.astype(object).where(column.notna(), None)
+        )
         return _in_days(pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]"))
     if not is_datetime64_any_dtype(column.dtype):
         column = column.map(plain, na_action="ignore").astype(object)
         if form == ISO:  # a year or another number alone is no date
             column = column.where(column.str.contains("-", na=False), None)
-    times = pd.to_datetime(column, format=None if is_datetime64_any_dtype(column.dtype) else form, errors="coerce", utc=True)
+    times = pd.to_datetime(
+        column,
+        format=None if is_datetime64_any_dtype(column.dtype) else form,
+        errors="coerce",
+        utc=True,
+    )
     if "%" in form and not any(sign in form for sign in ("%d", "%j")):
         times = times - times.dt.normalize()
         return _in_days(times.to_numpy(dtype="timedelta64[ns]"))
@@ -76,7 +113,9 @@ def _in_days(times: np.ndarray) -> np.ndarray:
 
 
 def formats_of(column: pd.Series) -> list[str]:
-    """Return the formats in which all cells of a column are dates; several where the order of day and month cannot be seen."""
+    """Return the formats in which all cells of a column are dates; several where the order of day
+    and month cannot be seen.
+    """
     if is_timedelta64_dtype(column.dtype):
         return [DURATION]
     if is_date_type(column):
@@ -84,7 +123,9 @@ def formats_of(column: pd.Series) -> list[str]:
     values = pd.Series(column.dropna().unique(), dtype=object).map(plain)
     if not np.isnan(days_of(values, ISO)).any():
         return [ISO]
-    if values.str.contains("day").all() and not np.isnan(days_of(values, DURATION)).any():  # as pandas writes it
+    if (
+        values.str.contains("day").all() and not np.isnan(days_of(values, DURATION)).any()
+    ):  # as pandas writes it
         return [DURATION]
     first = values.iloc[:20]
     fitting = [form for form in _FORMATS if not np.isnan(days_of(first, form)).any()]
@@ -93,14 +134,18 @@ def formats_of(column: pd.Series) -> list[str]:
     return [form for form in read if form in distinct.values()]
 
 
-def with_dates(table: str, frame: pd.DataFrame, given: ColumnLists, form: str | None) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a table with columns of dates as numbers, see :func:`days_of`, and the format of each of them.
+def with_dates(
+    table: str, frame: pd.DataFrame, given: ColumnLists, form: str | None
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return a table with columns of dates as numbers, see :func:`days_of`, and the format of each
+    of them.
 
     Parameters
     ----------
     table : name, for messages.
     frame : [n, columns].
-    given : lists of the user: the columns that hold dates or times, and the cells to read as missing.
+    given : lists of the user: the columns that hold dates or times, and the cells to read as
+    missing.
     form : their format as of ``datetime.strptime``; None: the one in which all cells are dates.
 
     Raises
@@ -115,8 +160,15 @@ def with_dates(table: str, frame: pd.DataFrame, given: ColumnLists, form: str | 
         if not is_date_type(column):
             column = column.where(~column.map(plain).isin(missing.words), None)
         if column.isna().all():
-            raise DataError(f"{table}: column '{name}' has no date in any row; leave it out of dataset.parse_dates")
-        formats[name] = form if form is not None and not is_date_type(column) else _only_format(table, column, given)
+            raise DataError(
+                f"{table}: column '{name}' has no date in any row; leave it out of"
+                " dataset.parse_dates"
+            )
+        formats[name] = (
+            form
+            if form is not None and not is_date_type(column)
+            else _only_format(table, column, given)
+        )
         days = days_of(column, formats[name])
         if (bad := np.flatnonzero(np.isnan(days) & column.notna().to_numpy())).size:
             raise _no_date(table, column, int(bad[0]), formats[name], given)
@@ -131,7 +183,10 @@ def _only_format(table: str, column: pd.Series, given: ColumnLists) -> str:
     if found:
         ways = " or ".join(override("dataset.date_format", form) for form in found[:2])
         example = column.dropna().iloc[0]
-        raise DataError(f"{table}: column '{column.name}' has dates such as {example}, and day or month may come first; give {ways}")
+        raise DataError(
+            f"{table}: column '{column.name}' has dates such as {example}, and day or month may"
+            f" come first; give {ways}"
+        )
     row = _first_odd_row(column)
     raise _no_date(table, column, row, None, given)
 
@@ -143,12 +198,17 @@ def _first_odd_row(column: pd.Series) -> int:
     return int(np.flatnonzero(np.isnan(days_of(column, best)) & column.notna().to_numpy())[0])
 
 
-def _no_date(table: str, column: pd.Series, row: int, form: str | None, given: ColumnLists) -> DataError:
+def _no_date(
+    table: str, column: pd.Series, row: int, form: str | None, given: ColumnLists
+) -> DataError:
     cell = str(column.iloc[row])
     others = " like the others" if form in (None, ISO, DURATION) else f" in the format {form}"
     remedy = f"{given.adding('missing', [cell])} reads it as missing"
     rule = f"which is no date between 1678 and 2261{others}"
-    return DataError(f"{table}: dataset.parse_dates: column '{column.name}' has {cell!r} in row {row}, {rule}; {remedy}")
+    return DataError(
+        f"{table}: dataset.parse_dates: column '{column.name}' has {cell!r} in row {row}, {rule};"
+        f" {remedy}"
+    )
 
 
 @cache
@@ -158,11 +218,18 @@ def _example(form: str) -> str:
 
 def rule_of(form: str) -> str:
     """Return what a cell must be, for messages: a date in this format, with an example."""
-    return "a length of time such as 1 days 06:00:00" if form == DURATION else f"a date or time such as {_example(form)}"
+    return (
+        "a length of time such as 1 days 06:00:00"
+        if form == DURATION
+        else f"a date or time such as {_example(form)}"
+    )
 
 
-def way_out(where: NamedColumn, column: pd.Series, missing: Missing, strays: Sequence[str] = ()) -> str | None:
-    """Return the overrides that turn a column of dates into numbers, None where it has no format that is known.
+def way_out(
+    where: NamedColumn, column: pd.Series, missing: Missing, strays: Sequence[str] = ()
+) -> str | None:
+    """Return the overrides that turn a column of dates into numbers, None where it has no format
+    that is known.
 
     Parameters
     ----------
@@ -177,5 +244,9 @@ def way_out(where: NamedColumn, column: pd.Series, missing: Missing, strays: Seq
     if not found or len(strays) > 5:
         return None
     parts = [where.as_dates(), *([where.without(strays)] if strays else [])]
-    ambiguous = some([override("dataset.date_format", form) for form in found[:2]]) if len(found) > 1 else ""
+    ambiguous = (
+        some([override("dataset.date_format", form) for form in found[:2]])
+        if len(found) > 1
+        else ""
+    )
     return " ".join(parts) + (f" with {ambiguous.replace(', ', ' or ')}" if ambiguous else "")

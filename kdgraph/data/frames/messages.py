@@ -35,7 +35,9 @@ class ColumnLists:
     parse_dates: Sequence[str] = ()
     missing: Sequence[str | float] = ()
 
-    def adding(self, key: Literal["drop", "categorical", "parse_dates", "missing"], values: Iterable[Any]) -> str:
+    def adding(
+        self, key: Literal["drop", "categorical", "parse_dates", "missing"], values: Iterable[Any]
+    ) -> str:
         """Return the override that adds ``values`` to one of the lists.
 
         >>> print(ColumnLists(drop=["id"]).adding("drop", ["zip code"]))
@@ -45,7 +47,10 @@ class ColumnLists:
         # 1, 1.0 and true are equal and not the same.
         types = {(type(value), value) for value in already}
         added = values if key == "missing" else map(str, values)
-        return override(f"dataset.{key}", [*already, *(value for value in added if (type(value), value) not in types)])
+        return override(
+            f"dataset.{key}",
+            [*already, *(value for value in added if (type(value), value) not in types)],
+        )
 
 
 NO_LISTS = ColumnLists()
@@ -98,7 +103,10 @@ def no_such_column(where: str, key: str, column: str, known: Sequence[str]) -> D
     >>> print(no_such_column("my", "target", "lable", ["age", "label"]))
     my has no column 'lable' (dataset.target); did you mean 'label'?
     """
-    return DataError(f"{where} has no column '{column}' (dataset.{key}){did_you_mean(column, known, f'; it has {some(known, 10)}')}")
+    return DataError(
+        f"{where} has no column '{column}'"
+        f" (dataset.{key}){did_you_mean(column, known, f'; it has {some(known, 10)}')}"
+    )
 
 
 def warn_of_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> None:
@@ -112,14 +120,20 @@ def warn_of_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -
 def warn_of_copies(name: str, X: np.ndarray) -> None:
     """Warn of rows of X: Float64[n, d] with the same features; missing equals missing.
 
-    Rows are compared by 64-bit hashes: no sorting of long rows, and two different rows share one with chance 1e-9 among 100,000.
+    Rows are compared by 64-bit hashes: no sorting of long rows, and two different rows share one
+    with chance 1e-9 among 100,000.
     """
     from pandas import Series
     from pandas.util import hash_array
 
     total = np.zeros(len(X), dtype=np.uint64)
     for j in range(X.shape[1]):
-        total = total * np.uint64(1_000_003) + hash_array(X[:, j] + 0.0)  # + 0.0: no row differs by -0.0 alone
+        total = total * np.uint64(1_000_003) + hash_array(
+            X[:, j] + 0.0
+        )  # + 0.0: no row differs by -0.0 alone
     if copies := int(Series(total).duplicated(keep=False).sum()):
         why = "copies that fall into train and test make the test easy"
-        warnings.warn(f"{name}: {copies:,} of {len(X):,} rows have the features of another row; {why}", stacklevel=3)
+        warnings.warn(
+            f"{name}: {copies:,} of {len(X):,} rows have the features of another row; {why}",
+            stacklevel=3,
+        )

@@ -1,6 +1,7 @@
 """Pictures (PNG, JPEG and others) of a folder or a zip file, as arrays.
 
-Images of the user's own files as arrays: what kind of file it is, which rows train and test, how pixels lie.
+Images of the user's own files as arrays: what kind of file it is, which rows train and test, how
+pixels lie.
 
 Images of the user's own: ``dataset=image_files dataset.path=pictures.zip``.
 """
@@ -28,17 +29,33 @@ from kdgraph.parameters import Count, check_parameters
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 _GREY = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
 """Modes of Pillow that are grey, and what each is read as; all others are read as colours."""
-_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error, zipfile.BadZipFile, RuntimeError)
-"""What Pillow and archives raise of content that is not what it should be; RuntimeError: it wants a password."""
+_DAMAGED = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+    RuntimeError,
+)
+"""What Pillow and archives raise of content that is not what it should be; RuntimeError: it wants a
+password.
+"""
 
 
-def read_pictures(path: Path, unreadable: list[str] | None = None) -> Iterator[tuple[np.ndarray, str, int]]:
-    """Each picture as UInt8[c, h, w], grey or in colours, with the folder that it is in and its number, in the order of their names.
+def read_pictures(
+    path: Path, unreadable: list[str] | None = None
+) -> Iterator[tuple[np.ndarray, str, int]]:
+    """Each picture as UInt8[c, h, w], grey or in colours, with the folder that it is in and its
+    number, in the order of their names.
 
-    The number is the picture's place, from 0, among all names of pictures, those that cannot be read too.
+    The number is the picture's place, from 0, among all names of pictures, those that cannot be
+    read too.
 
-    Transparency is not read. What begins with a dot or two underscores is left out, as are files that are no pictures by their ending.
-    Pictures that cannot be read are left out too where ``unreadable`` is a list, to which their names are added.
+    Transparency is not read. What begins with a dot or two underscores is left out, as are files
+    that are no pictures by their ending. Pictures that cannot be read are left out too where
+    ``unreadable`` is a list, to which their names are added.
 
     Raises
     ------
@@ -56,7 +73,10 @@ def read_pictures(path: Path, unreadable: list[str] | None = None) -> Iterator[t
 
 
 def _each(
-    path: Path, names: list[PurePosixPath], opened: Callable[[PurePosixPath], IO[bytes]], unreadable: list[str] | None
+    path: Path,
+    names: list[PurePosixPath],
+    opened: Callable[[PurePosixPath], IO[bytes]],
+    unreadable: list[str] | None,
 ) -> Iterator[tuple[np.ndarray, str, int]]:
     from PIL import Image, UnidentifiedImageError
 
@@ -66,9 +86,17 @@ def _each(
                 pixels = _read(file)
         except (*_DAMAGED, Image.DecompressionBombError) as error:
             if unreadable is None:
-                way_out = "repair or remove it, or leave out all such files: dataset.unreadable=skip"
-                reason = "it is of no known format" if isinstance(error, UnidentifiedImageError) else error
-                raise DataError(f"{said(path)}: {name} cannot be read as a picture: {reason}; {way_out}") from error
+                way_out = (
+                    "repair or remove it, or leave out all such files: dataset.unreadable=skip"
+                )
+                reason = (
+                    "it is of no known format"
+                    if isinstance(error, UnidentifiedImageError)
+                    else error
+                )
+                raise DataError(
+                    f"{said(path)}: {name} cannot be read as a picture: {reason}; {way_out}"
+                ) from error
             unreadable.append(str(name))
         else:
             yield pixels, str(name.parent), number
@@ -77,14 +105,23 @@ def _each(
 def names_of_pictures(path: Path) -> list[PurePosixPath]:
     """Of a folder or a zip file, in order."""
     if path.is_dir():
-        found = [PurePosixPath(file.relative_to(path).as_posix()) for file in path.rglob("*") if file.is_file()]
+        found = [
+            PurePosixPath(file.relative_to(path).as_posix())
+            for file in path.rglob("*")
+            if file.is_file()
+        ]
     else:
         try:
             with zipfile.ZipFile(path) as archive:
                 found = [PurePosixPath(name) for name in archive.namelist()]
         except (zipfile.BadZipFile, OSError) as error:
             raise DataError(f"{said(path)} is no zip file, or damaged: {error}") from error
-    return sorted(name for name in found if name.suffix.lower() in SUFFIXES and not any(p.startswith((".", "__")) for p in name.parts))
+    return sorted(
+        name
+        for name in found
+        if name.suffix.lower() in SUFFIXES
+        and not any(p.startswith((".", "__")) for p in name.parts)
+    )
 
 
 def _read(file: IO[bytes]) -> np.ndarray:
@@ -108,7 +145,9 @@ ARRAYS = {
     ("X", "y"): None,
     ("images", "labels"): None,
 }
-"""Names of the arrays of images and labels in .npz files, as they are published, and the role of their rows."""
+"""Names of the arrays of images and labels in .npz files, as they are published, and the role of
+their rows.
+"""
 _KINDS = ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
 
 
@@ -121,8 +160,8 @@ class Part:
     images : Float32[n, c, h, w] in [0, 1].
     labels : [n] or None.
     role : of all of them (:mod:`kdgraph.data.dataset`), or None where the file does not say it.
-    source_rows : Int[n], the place of each picture among the names of all pictures; None: images are
-        numbered part by part.
+    source_rows : Int[n], the place of each picture among the names of all pictures; None: images
+        are numbered part by part.
     """
 
     images: np.ndarray
@@ -132,7 +171,8 @@ class Part:
 
 
 def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
-    """All images of a file or folder that is there; of pictures see :func:`~kdgraph.data.images.image_files.read_pictures`.
+    """All images of a file or folder that is there; of pictures see
+    :func:`~kdgraph.data.images.image_files.read_pictures`.
 
     Raises
     ------
@@ -143,7 +183,11 @@ def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
         return list(_of_npz(path))
     if path.is_dir():
         found = _idx_in(path)
-        return [_of_idx(file, _role_of(file)) for file in found] if found else _of_pictures(path, unreadable)
+        return (
+            [_of_idx(file, _role_of(file)) for file in found]
+            if found
+            else _of_pictures(path, unreadable)
+        )
     if _is_idx(path):
         return [_of_idx(path, None)]
     if path.suffix.lower() == ".zip":
@@ -152,17 +196,28 @@ def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """What :func:`read_parts` reads: the file, or the folder's pictures or idx files, and the labels beside each file of images."""
+    """What :func:`read_parts` reads: the file, or the folder's pictures or idx files, and the
+    labels beside each file of images.
+    """
     idx = _idx_in(path) if path.is_dir() else [path] if _is_idx(path) else []
     if idx:
-        return [file for images in idx for file in (images, labels_beside(images)) if file is not None]
+        return [
+            file for images in idx for file in (images, labels_beside(images)) if file is not None
+        ]
     return [path / name for name in names_of_pictures(path)] if path.is_dir() else [path]
 
 
 def _idx_in(folder: Path) -> list[Path]:
     """Its idx files of images; of a file and its compressed copy the file."""
-    idx = sorted((file for file in folder.iterdir() if _is_idx(file)), reverse=True)  # the file comes last
-    return sorted({file.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"): file for file in idx}.values())
+    idx = sorted(
+        (file for file in folder.iterdir() if _is_idx(file)), reverse=True
+    )  # the file comes last
+    return sorted(
+        {
+            file.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"): file
+            for file in idx
+        }.values()
+    )
 
 
 def _is_idx(path: Path) -> bool:
@@ -179,11 +234,17 @@ def _role_of(path: Path) -> int | None:
 def _of_idx(path: Path, role: int | None) -> Part:
     images, beside = read_idx(path), labels_beside(path)
     if images.ndim != 3:
-        raise DataError(f"{said(path)} must hold images [n, height, width], got shape {images.shape}")
+        raise DataError(
+            f"{said(path)} must hold images [n, height, width], got shape {images.shape}"
+        )
     labels = None if beside is None else read_idx(beside)
     if labels is not None and labels.ndim == 2:
         labels = labels[:, 0]  # QMNIST says more of each digit than what it is
-    return Part(_between_0_and_1(images[:, None], said(path)), _checked(labels, len(images), said(path)), role)
+    return Part(
+        _between_0_and_1(images[:, None], said(path)),
+        _checked(labels, len(images), said(path)),
+        role,
+    )
 
 
 def _of_npz(path: Path) -> Iterator[Part]:
@@ -191,11 +252,18 @@ def _of_npz(path: Path) -> Iterator[Part]:
         named = [names for names in ARRAYS if names[0] in arrays.files]
         if not named:
             known = ", ".join(dict.fromkeys(images for images, _ in ARRAYS))
-            raise DataError(f"{said(path)} has no array of images named {known}; it has {', '.join(arrays.files) or 'none'}")
+            raise DataError(
+                f"{said(path)} has no array of images named {known}; it has"
+                f" {', '.join(arrays.files) or 'none'}"
+            )
         for images, labels in named:
             where = f"{said(path)}: {images}"
             X = _between_0_and_1(_channel_first(arrays[images], where), where)
-            yield Part(X, _checked(arrays[labels] if labels in arrays.files else None, len(X), where), ARRAYS[images, labels])
+            yield Part(
+                X,
+                _checked(arrays[labels] if labels in arrays.files else None, len(X), where),
+                ARRAYS[images, labels],
+            )
 
 
 def _of_pictures(path: Path, unreadable: list[str] | None) -> list[Part]:
@@ -219,7 +287,9 @@ def _checked(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None
         return None
     labels = labels[:, 0] if labels.shape == (n, 1) else labels
     if labels.shape != (n,):
-        raise DataError(f"{where}: there must be one label for each of {n} images, got shape {labels.shape}")
+        raise DataError(
+            f"{where}: there must be one label for each of {n} images, got shape {labels.shape}"
+        )
     return labels
 
 
@@ -242,27 +312,37 @@ def _between_0_and_1(images: np.ndarray, where: str) -> np.ndarray:
     brightest = 255 if images.dtype.kind in "iu" else 1
     low, high = float(images.min()), float(images.max())
     if not (low >= 0 and high <= brightest):  # NaN neither
-        raise DataError(f"{where}: pixels must be integers from 0 to 255 or lie in [0, 1], got {low:g} to {high:g}")
+        raise DataError(
+            f"{where}: pixels must be integers from 0 to 255 or lie in [0, 1], got {low:g} to"
+            f" {high:g}"
+        )
     return images.astype(np.float32) / np.float32(brightest)
 
 
 class ImageFiles:
-    """Images in files: pictures in a folder or a .zip file, arrays in a .npz file, or idx files as MNIST's.
+    """Images in files: pictures in a folder or a .zip file, arrays in a .npz file, or idx files as
+    MNIST's.
 
-    Of pictures (PNG, JPEG and others) the folder that each is in is its label. A .npz file has the arrays ``x`` and ``y``, ``images`` and
-    ``labels``, ``x_train``, ``y_train``, ``x_test`` and ``y_test``, or those of MedMNIST (``train_images``, …). Of an idx file of images
-    the labels are in the file of the same name but for ``labels``; of a folder all idx files are read, and their names say what trains and
-    what tests. Images without labels, or all with the same, have nothing to learn: they only test, or are a set out of distribution.
+    Of pictures (PNG, JPEG and others) the folder that each is in is its label. A .npz file has the
+    arrays ``x`` and ``y``, ``images`` and ``labels``, ``x_train``, ``y_train``, ``x_test`` and
+    ``y_test``, or those of MedMNIST (``train_images``, …). Of an idx file of images the labels are
+    in the file of the same name but for ``labels``; of a folder all idx files are read, and their
+    names say what trains and what tests. Images without labels, or all with the same, have nothing
+    to learn: they only test, or are a set out of distribution.
 
     Parameters
     ----------
     path : the file or folder, relative to the working directory.
-    size : height and width that images are resized to, bilinearly; None: as they are, all of them equal.
-    channels : 1, grey from colours (Rec. 601 luma), or 3, grey repeated; None: as they are, all of them equal.
-    invert : white for black and black for white: of what is drawn in black on white, where other sets are white on black.
-    flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images, in place of images Float32[n, c, h, w].
-    unreadable : what becomes of a picture that cannot be read. "refuse" is an error that names it; "skip" goes on without it, warns, and
-        says in the facts how many there are.
+    size : height and width that images are resized to, bilinearly; None: as they are, all of them
+    equal.
+    channels : 1, grey from colours (Rec. 601 luma), or 3, grey repeated; None: as they are, all of
+    them equal.
+    invert : white for black and black for white: of what is drawn in black on white, where other
+    sets are white on black.
+    flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images,
+    in place of images Float32[n, c, h, w].
+    unreadable : what becomes of a picture that cannot be read. "refuse" is an error that names it;
+        "skip" goes on without it, warns, and says in the facts how many there are.
     name : what runs are called; None: the file's name without its ending.
     """
 
@@ -301,33 +381,58 @@ class ImageFiles:
         Raises
         ------
         NotAtHand, DataError
-            In one line, if the file is not there, or cannot be read, or images differ in size and nothing says which they should have.
+            In one line, if the file is not there, or cannot be read, or images differ in size and
+            nothing says which they should have.
         """
         path = existing(self.path)
         unreadable: list[str] = []
         parts = read_parts(path, unreadable if self.unreadable == "skip" else None)
         X, done = self._alike(parts)
-        facts: dict[str, Any] = {"source": "file", "path": self.path, "image_shape": list(X.shape[1:]), "flat": self.flat}
+        facts: dict[str, Any] = {
+            "source": "file",
+            "path": self.path,
+            "image_shape": list(X.shape[1:]),
+            "flat": self.flat,
+        }
         facts |= {"sha256": sha256_of(path)} if path.is_file() else {}
         facts |= {"made": done} if done else {}
         if unreadable:
-            facts["unreadable"] = f"{len(unreadable):,} that cannot be read as pictures, such as {unreadable[0]}"
+            facts["unreadable"] = (
+                f"{len(unreadable):,} that cannot be read as pictures, such as {unreadable[0]}"
+            )
             warnings.warn(f"{self.name}: left out are {facts['unreadable']}", stacklevel=2)
         names = tuple(f"pixel{i + 1}" for i in range(X[0].size)) if self.flat else ()
         y, classes, roles = self._labelled(parts)
         X = X.reshape(len(X), -1).astype(np.float64) if self.flat else X
-        return Dataset(self.name, X, y, classes, names, roles=roles, facts=facts, source_rows=_source_rows(parts))
+        return Dataset(
+            self.name,
+            X,
+            y,
+            classes,
+            names,
+            roles=roles,
+            facts=facts,
+            source_rows=_source_rows(parts),
+        )
 
     def _alike(self, parts: Sequence[Part]) -> tuple[np.ndarray, list[str]]:
         """Float32[n, c, h, w] of all parts, and what was done to them, in words."""
         from kdgraph.data.images.pixels import like_images_of
 
-        shapes = {(self.channels or c, *(self.size or (h, w))) for c, h, w in (part.images.shape[1:] for part in parts)}
+        shapes = {
+            (self.channels or c, *(self.size or (h, w)))
+            for c, h, w in (part.images.shape[1:] for part in parts)
+        }
         if len(shapes) > 1:
             some = " and ".join("×".join(map(str, shape)) for shape in sorted(shapes)[:2])
             size = len({shape[1:] for shape in shapes}) > 1
-            way_out = override("dataset.size", [28, 28]) if size else override("dataset.channels", 1)
-            raise DataError(f"{said(self.path)} has images of {len(shapes)} shapes, such as {some}; make them equal: {way_out}")
+            way_out = (
+                override("dataset.size", [28, 28]) if size else override("dataset.channels", 1)
+            )
+            raise DataError(
+                f"{said(self.path)} has images of {len(shapes)} shapes, such as {some}; make them"
+                f" equal: {way_out}"
+            )
         (shape,) = shapes
         made = [like_images_of(tuple(map(int, shape)), part.images) for part in parts]
         done = sorted({words for _, all_of_it in made for words in all_of_it})
@@ -341,11 +446,17 @@ class ImageFiles:
         given, roles = [part.labels for part in parts], _roles(parts)
         labels = [one for one in given if one is not None]
         if len(labels) == len(given):
-            classes, y = np.unique(labels_of(np.concatenate(labels), said(self.path)), return_inverse=True)
+            classes, y = np.unique(
+                labels_of(np.concatenate(labels), said(self.path)), return_inverse=True
+            )
             if len(classes) > 1:
                 return y, classes, roles
         n = sum(len(part.images) for part in parts)
-        only_test = np.full(n, TEST, dtype=np.int8) if roles is None else np.where(roles == TEST, roles, UNUSED)
+        only_test = (
+            np.full(n, TEST, dtype=np.int8)
+            if roles is None
+            else np.where(roles == TEST, roles, UNUSED)
+        )
         return np.zeros(n, dtype=int), np.array(["none"]), only_test
 
 
@@ -358,4 +469,8 @@ def _source_rows(parts: Sequence[Part]) -> np.ndarray | None:
 def _roles(parts: Sequence[Part]) -> np.ndarray | None:
     """Int8[n], where every part has one."""
     roles = [part.role for part in parts if part.role is not None]
-    return np.repeat(np.array(roles, dtype=np.int8), [len(part.images) for part in parts]) if len(roles) == len(parts) else None
+    return (
+        np.repeat(np.array(roles, dtype=np.int8), [len(part.images) for part in parts])
+        if len(roles) == len(parts)
+        else None
+    )

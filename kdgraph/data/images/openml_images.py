@@ -25,8 +25,9 @@ BRIGHTEST = 255
 class OpenmlImages:
     """Images of openml.org: fetched once into the cache of openml-python, read from there.
 
-    The official training rows are taken to come first and then the official test rows, as these sets are published; each keeps its role.
-    Where another number of rows is there, it is a subset whose order nobody promises: rows have no roles, and ``facts["subset"]`` says so.
+    The official training rows are taken to come first and then the official test rows, as these
+    sets are published; each keeps its role. Where another number of rows is there, it is a subset
+    whose order nobody promises: rows have no roles, and ``facts["subset"]`` says so.
 
     Parameters
     ----------
@@ -34,17 +35,26 @@ class OpenmlImages:
     id : of the data set, as in openml.org/d/554.
     shape : channels, height and width of an image.
     official : numbers of official training and test rows.
-    flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images, in place of images Float32[n, c, h, w].
+    flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images,
+        in place of images Float32[n, c, h, w].
 
     Notes
     -----
-    Which layout the columns of a set in colour have is found out from the images (:func:`kdgraph.data.images.pixels.layout_of`), since
-    OpenML's sets differ and do not say: published notebooks read CIFAR-10 channel by channel, and SVHN pixel by pixel.
+    Which layout the columns of a set in colour have is found out from the images
+    (:func:`kdgraph.data.images.pixels.layout_of`), since OpenML's sets differ and do not say:
+    published notebooks read CIFAR-10 channel by channel, and SVHN pixel by pixel.
 
     The order of the rows was checked of MNIST alone, by its first labels.
     """
 
-    def __init__(self, name: str, id: Count, shape: Sequence[Count], official: Sequence[Count], flat: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        id: Count,
+        shape: Sequence[Count],
+        official: Sequence[Count],
+        flat: bool = False,
+    ) -> None:
         self.name = name
         self.id = id
         self.shape = shape
@@ -54,7 +64,10 @@ class OpenmlImages:
         if len(shape) != 3:
             raise ParameterError(f"shape must be channels, height and width, got {list(shape)}")
         if len(official) != 2:
-            raise ParameterError(f"official must be a number of training rows and one of test rows, got {list(official)}")
+            raise ParameterError(
+                "official must be a number of training rows and one of test rows, got"
+                f" {list(official)}"
+            )
 
     def prefetch(self, progress: Progress | None = None) -> None:
         """Make sure that the images are on this machine.
@@ -72,7 +85,8 @@ class OpenmlImages:
 
         Raises
         ------
-        NotAtHand, DataError : in one line, if they cannot be had, or are no images of this shape with intensities from 0 to 255.
+        NotAtHand, DataError : in one line, if they cannot be had, or are no images of this shape
+            with intensities from 0 to 255.
         """
         from kdgraph.data.images.pixels import images_of, layout_of, read_images
         from kdgraph.data.openml.client import fetch
@@ -88,22 +102,36 @@ class OpenmlImages:
         X /= BRIGHTEST
         names = tuple(f"pixel{i + 1}" for i in range(pixels.shape[1])) if self.flat else None
         rows = {"roles": self._roles(len(X)), "facts": self._facts(data, len(X), layout)}
-        return Dataset.from_labels(self.name, X.reshape(pixels.shape) if self.flat else X, labels, names, **rows)
+        return Dataset.from_labels(
+            self.name, X.reshape(pixels.shape) if self.flat else X, labels, names, **rows
+        )
 
     def _shape_of(self, pixels: np.ndarray, where: str) -> tuple[int, int, int]:
         c, h, w = map(int, self.shape)
         if math.prod((c, h, w)) != pixels.shape[1]:
             rule = f"needs {c * h * w} columns of pixels"
-            raise DataError(f"{where}: shape {[c, h, w]} {rule}, and there are {pixels.shape[1]}; correct dataset.shape or dataset.id")
+            raise DataError(
+                f"{where}: shape {[c, h, w]} {rule}, and there are {pixels.shape[1]}; correct"
+                " dataset.shape or dataset.id"
+            )
         return c, h, w
 
     def _roles(self, n: int) -> np.ndarray | None:
         """Int8[n]: the official roles, or None of a subset."""
         train, test = self.official
-        return np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [train, test]) if n == train + test else None
+        return (
+            np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [train, test])
+            if n == train + test
+            else None
+        )
 
     def _facts(self, data: OpenmlData, n: int, layout: Layout) -> dict[str, Any]:
-        facts: dict[str, Any] = {**data.facts, "image_shape": list(map(int, self.shape)), "layout": layout, "flat": self.flat}
+        facts: dict[str, Any] = {
+            **data.facts,
+            "image_shape": list(map(int, self.shape)),
+            "layout": layout,
+            "flat": self.flat,
+        }
         if n != sum(self.official):
             facts["subset"] = f"{n:,} of {sum(self.official):,} rows, without the official split"
             if "subset" in data.facts:

@@ -18,30 +18,43 @@ if TYPE_CHECKING:
 
 
 Layout = Literal["channel_first", "channel_last"]
-"""The order of the columns: all of one channel and then the next, or all channels of one pixel and then the next pixel."""
+"""The order of the columns: all of one channel and then the next, or all channels of one pixel and
+then the next pixel.
+"""
 
 COLUMNS_AT_A_TIME = 64
-"""Read of a Parquet file at once: 70,000 rows of 64 columns are 36 MB as int64, the widest integers that pixels are written as."""
+"""Read of a Parquet file at once: 70,000 rows of 64 columns are 36 MB as int64, the widest integers
+that pixels are written as.
+"""
 IMAGES_TO_LOOK_AT = 200
 """Of which the layout is found out."""
 
 
 def read_images(data: OpenmlData, target: str, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels UInt8[n, d] and labels [n] of a cached data set; ``where`` says whose they are in messages.
+    """Pixels UInt8[n, d] and labels [n] of a cached data set; ``where`` says whose they are in
+    messages.
 
-    Of Parquet 0.5 s for 70,000 rows of 784, and never in memory as anything wider than the array that it becomes.
+    Of Parquet 0.5 s for 70,000 rows of 784, and never in memory as anything wider than the array
+    that it becomes.
 
     Raises
     ------
     DataError
-        If the file cannot be read, has no column ``target``, or holds a pixel that is no integer from 0 to 255, or no label.
+        If the file cannot be read, has no column ``target``, or holds a pixel that is no integer
+        from 0 to 255, or no label.
     """
     try:
-        names, n, columns, labels = _parquet(data, target) if data.loader == "parquet" else _arff(data, target)
+        names, n, columns, labels = (
+            _parquet(data, target) if data.loader == "parquet" else _arff(data, target)
+        )
         X = np.empty((n, len(names)), dtype=np.uint8)
         for j, (name, values) in enumerate(columns):
             X[:, j] = _checked(values, name, where)
-    except (OSError, ValueError, KeyError) as error:  # pyarrow's errors are ValueErrors and KeyErrors
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+    ) as error:  # pyarrow's errors are ValueErrors and KeyErrors
         if isinstance(error, DataError):
             raise
         raise damaged(data.file, error) from error
@@ -56,14 +69,23 @@ def _parquet(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns
     from pyarrow.parquet import ParquetFile
 
     file = ParquetFile(data.file)
-    names = [name for name in file.schema_arrow.names if name != target and name not in data.left_out]
+    names = [
+        name for name in file.schema_arrow.names if name != target and name not in data.left_out
+    ]
 
     def columns() -> Iterator[tuple[str, np.ndarray]]:
         for start in range(0, len(names), COLUMNS_AT_A_TIME):
             part = file.read(columns=names[start : start + COLUMNS_AT_A_TIME])
-            yield from zip(part.column_names, (column.to_numpy() for column in part.itercolumns()), strict=True)
+            yield from zip(
+                part.column_names, (column.to_numpy() for column in part.itercolumns()), strict=True
+            )
 
-    return names, file.metadata.num_rows, columns(), file.read(columns=[target]).column(target).to_pylist()
+    return (
+        names,
+        file.metadata.num_rows,
+        columns(),
+        file.read(columns=[target]).column(target).to_pylist(),
+    )
 
 
 def _arff(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns, Iterable[Any]]:
@@ -76,10 +98,15 @@ def _arff(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns, I
 
 def _checked(values: np.ndarray, name: str, where: str) -> np.ndarray:
     if values.dtype != np.uint8:
-        wrong = ~((values >= 0) & (values <= 255) & (values == np.round(values)))  # NaN is wrong too
+        wrong = ~(
+            (values >= 0) & (values <= 255) & (values == np.round(values))
+        )  # NaN is wrong too
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise DataError(f"{where}: pixels must be integers from 0 to 255, got {values[row]:g} in column '{name}', row {row}")
+            raise DataError(
+                f"{where}: pixels must be integers from 0 to 255, got {values[row]:g} in column"
+                f" '{name}', row {row}"
+            )
     return values
 
 
@@ -99,11 +126,16 @@ def labels_of(values: Iterable[Any], where: str) -> np.ndarray:
 def images_of(X: np.ndarray, shape: Sequence[int], layout: Layout) -> np.ndarray:
     """Pixels UInt8[n, c·h·w] as images UInt8[n, c, h, w]."""
     c, h, w = shape
-    return X.reshape(len(X), c, h, w) if layout == "channel_first" else X.reshape(len(X), h, w, c).transpose(0, 3, 1, 2)
+    return (
+        X.reshape(len(X), c, h, w)
+        if layout == "channel_first"
+        else X.reshape(len(X), h, w, c).transpose(0, 3, 1, 2)
+    )
 
 
 def layout_of(X: np.ndarray, shape: Sequence[int]) -> Layout:
-    """The layout in which neighbouring pixels of X: UInt8[n, c·h·w] differ less: pictures are smooth, and scrambled ones are not.
+    """The layout in which neighbouring pixels of X: UInt8[n, c·h·w] differ less: pictures are
+    smooth, and scrambled ones are not.
 
     Publishers of flat images mean one or the other and seldom say which.
     """
@@ -120,7 +152,8 @@ LUMA = (0.299, 0.587, 0.114)
 
 
 def like_images_of(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Images X: Float32[n, c, h, w] as images of ``shape`` (channels, height, width), and what was done to them, in words.
+    """Images X: Float32[n, c, h, w] as images of ``shape`` (channels, height, width), and what was
+    done to them, in words.
 
     Raises
     ------
@@ -130,17 +163,29 @@ def like_images_of(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, lis
     done = []
     if X.shape[1] != shape[0]:
         if {X.shape[1], shape[0]} != {1, 3}:
-            raise ValueError(f"images of {X.shape[1]} channels cannot become images of {shape[0]}; only 1 and 3 can be exchanged")
-        done.append("grey from colours (Rec. 601 luma)" if shape[0] == 1 else "grey repeated in 3 channels")
-        X = np.tensordot(X, np.asarray(LUMA, dtype=X.dtype), axes=(1, 0))[:, None] if shape[0] == 1 else X
+            raise ValueError(
+                f"images of {X.shape[1]} channels cannot become images of {shape[0]}; only 1 and 3"
+                " can be exchanged"
+            )
+        done.append(
+            "grey from colours (Rec. 601 luma)" if shape[0] == 1 else "grey repeated in 3 channels"
+        )
+        X = (
+            np.tensordot(X, np.asarray(LUMA, dtype=X.dtype), axes=(1, 0))[:, None]
+            if shape[0] == 1
+            else X
+        )
     if X.shape[2:] != tuple(shape[1:]):
-        done.insert(0, f"resized from {X.shape[2]}×{X.shape[3]} to {shape[1]}×{shape[2]} (bilinear)")
+        done.insert(
+            0, f"resized from {X.shape[2]}×{X.shape[3]} to {shape[1]}×{shape[2]} (bilinear)"
+        )
         X = resized(X, shape[1], shape[2])
     return np.ascontiguousarray(np.broadcast_to(X, (len(X), *shape))).clip(0, 1), done
 
 
 def resized(X: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Images Float32[n, c, h, w] of another size, by bilinear interpolation; where they shrink, over all pixels that fall into one.
+    """Images Float32[n, c, h, w] of another size, by bilinear interpolation; where they shrink,
+    over all pixels that fall into one.
 
     The same triangle filter as Pillow's ``Image.resize(..., BILINEAR)``, in floating point.
     """
@@ -149,7 +194,9 @@ def resized(X: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 def _triangles(n: int, to: int) -> np.ndarray:
-    """Float64[to, n]: the weight of each of ``n`` pixels in a line in each of ``to``; rows sum to 1."""
+    """Float64[to, n]: the weight of each of ``n`` pixels in a line in each of ``to``; rows sum to
+    1.
+    """
     step = n / to
     centres = (np.arange(to) + 0.5) * step - 0.5
     weights = np.maximum(0, 1 - np.abs(np.arange(n) - centres[:, None]) / max(step, 1.0))

@@ -1,4 +1,6 @@
-"""Rows that are not from the training distribution: far fields, noise, shifts, classes left out, other data, several of these."""
+"""Rows that are not from the training distribution: far fields, noise, shifts, classes left out,
+other data, several of these.
+"""
 
 from kdgraph.data.ood.other_data import LeftOutClasses, OtherDataset, Several
 from kdgraph.data.ood.shifts import ColumnPermuted, SemanticShifts, Shifted

@@ -2,7 +2,8 @@
 
 Another data set as what is out of distribution, its rows made like the training rows.
 
-Rows of the classes that the split has left out: near to the training distribution, and new to every model.
+Rows of the classes that the split has left out: near to the training distribution, and new to every
+model.
 
 Several sources of rows out of distribution in one run.
 """
@@ -18,24 +19,42 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import TEST, Dataset, Fetched, Half, OodSet, OodSource, Simulation, Splits, Table, in_half
+from kdgraph.data.dataset import (
+    TEST,
+    Dataset,
+    Fetched,
+    Half,
+    OodSet,
+    OodSource,
+    Simulation,
+    Splits,
+    Table,
+    in_half,
+)
 from kdgraph.data.images.pixels import like_images_of
 from kdgraph.data.ood.synthetic import a_seed, like_rows_of, numbers_of
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 
-def cycled(train: Dataset, X: np.ndarray, other: Dataset | None, name: str, rng: np.random.Generator) -> tuple[np.ndarray, list[str]]:
-    """Rows X of another table with the width and the ranges of the training rows, and what was done to them.
+def cycled(
+    train: Dataset, X: np.ndarray, other: Dataset | None, name: str, rng: np.random.Generator
+) -> tuple[np.ndarray, list[str]]:
+    """Rows X of another table with the width and the ranges of the training rows, and what was done
+    to them.
 
-    Ours. The j-th numeric feature gets the other table's numeric column j mod k, of the k that are not constant: columns are cut off where
-    there are too many, and repeated where there are too few. Each is moved, min-max, from the range that it has in the other table onto the
-    range that the feature has in the training rows, so no value alone is out of range; shape and dependence are those of the other table.
+    Ours. The j-th numeric feature gets the other table's numeric column j mod k, of the k that are
+    not constant: columns are cut off where there are too many, and repeated where there are too
+    few. Each is moved, min-max, from the range that it has in the other table onto the range that
+    the feature has in the training rows, so no value alone is out of range; shape and dependence
+    are those of the other table.
 
     Parameters
     ----------
-    X : Float[m, d″] or images, as they are measured. A missing value becomes the mean of its column.
-    other : the whole table, for its ranges and categories; None of a simulation, whose ranges are those of X.
+    X : Float[m, d″] or images, as they are measured. A missing value becomes the mean of its
+    column.
+    other : the whole table, for its ranges and categories; None of a simulation, whose ranges are
+    those of X.
     rng : decides the training rows that categories are taken from.
 
     Returns
@@ -55,14 +74,21 @@ def cycled(train: Dataset, X: np.ndarray, other: Dataset | None, name: str, rng:
     to = numbers_of(train)
     if not len(varied) or not to.shape[1]:
         which = train.name if len(varied) else name
-        raise DataError(f"{which} has no numeric feature that varies, and only such columns can stand for others; name another")
+        raise DataError(
+            f"{which} has no numeric feature that varies, and only such columns can stand for"
+            " others; name another"
+        )
     width = to.shape[1]
     columns = np.resize(varied, width)
     mean = np.nanmean(every[:, varied], axis=0)
     X = np.where(np.isnan(X[:, columns]), np.resize(mean, width), X[:, columns])
     share = (X - low[columns]) / (high - low)[columns]
     to_low, to_high = to.min(axis=0), to.max(axis=0)
-    words = f"{width} of {len(varied)} numeric columns" if width <= len(varied) else f"{len(varied)} numeric columns repeated to {width}"
+    words = (
+        f"{width} of {len(varied)} numeric columns"
+        if width <= len(varied)
+        else f"{len(varied)} numeric columns repeated to {width}"
+    )
     moved = like_rows_of(train, to_low + share * (to_high - to_low), a_seed(rng))
     return moved, [f"{words}, each in the range of a training feature"]
 
@@ -71,32 +97,45 @@ OTHER = "choose another data set: ood.name=…"
 
 
 class OtherDataset:
-    """Rows of another data set, drawn at random: of its official test rows where it has them, else of all.
+    """Rows of another data set, drawn at random: of its official test rows where it has them, else
+    of all.
 
-    As CIFAR-100 and SVHN are for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep discriminative to kernel density graph".
+    As CIFAR-100 and SVHN are for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep discriminative to
+    kernel density graph".
 
-    Images get the shape of the training images: another size by bilinear interpolation, grey from colours (Rec. 601 luma), colours from
-    grey by repeating it. Where the training rows are vectors of pixels, these images become vectors as well. What was done is in the set's
-    ``facts``.
+    Images get the shape of the training images: another size by bilinear interpolation, grey from
+    colours (Rec. 601 luma), colours from grey by repeating it. Where the training rows are vectors
+    of pixels, these images become vectors as well. What was done is in the set's ``facts``.
 
     Parameters
     ----------
     source : where the rows come from, as in the group ``dataset``.
     n : rows; all where there are fewer.
-    columns : of vectors. "same": they must have as many features as the training rows have, the same categories in the same columns, and
-        are scaled as those were. "cycle": any table will do; see :func:`~kdgraph.data.ood.other_data.cycled`.
-    half : "first" or "second": only the rows of that half of the sorted classes, of an odd number the first half being the smaller, such
-        as those that a network has not trained with as outliers (:class:`kdgraph.parents.networks.outlier_sources.RowsOutliers`). None: all.
+    columns : of vectors. "same": they must have as many features as the training rows have, the
+        same categories in the same columns, and are scaled as those were. "cycle": any table will
+        do; see :func:`~kdgraph.data.ood.other_data.cycled`.
+    half : "first" or "second": only the rows of that half of the sorted classes, of an odd number
+        the first half being the smaller, such as those that a network has not trained with as
+        outliers (:class:`kdgraph.parents.networks.outlier_sources.RowsOutliers`). None: all.
     """
 
-    def __init__(self, source: Table | Simulation, n: Count = 1000, columns: Literal["same", "cycle"] = "same", half: Half = None) -> None:
+    def __init__(
+        self,
+        source: Table | Simulation,
+        n: Count = 1000,
+        columns: Literal["same", "cycle"] = "same",
+        half: Half = None,
+    ) -> None:
         self.source = source
         self.n = n
         self.columns = columns
         self.half: Half = half
         check_parameters(self)
         if half is not None and isinstance(source, Simulation):
-            raise ParameterError(f"half must be null, since {source.name} is a simulation and not divided, got {half}")
+            raise ParameterError(
+                f"half must be null, since {source.name} is a simulation and not divided, got"
+                f" {half}"
+            )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Make sure that the other data set is on this machine."""
@@ -104,16 +143,21 @@ class OtherDataset:
             self.source.prefetch(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows, by the name of the other data set and of its half.
+        """One set with rows like the training rows, by the name of the other data set and of its
+        half.
 
         Raises
         ------
         DataError
-            If the other data set is the one that is trained on, or its rows cannot be made like these.
+            If the other data set is the one that is trained on, or its rows cannot be made like
+            these.
         """
         train = splits.train
         if self.source.name == train.name:
-            raise DataError(f"{train.name} is the data set that is trained on, so its rows are in distribution; {OTHER}")
+            raise DataError(
+                f"{train.name} is the data set that is trained on, so its rows are in distribution;"
+                f" {OTHER}"
+            )
         X, other, facts, source_rows = self._rows(rng)
         if other is not None:
             _refuse_the_same(train, other)
@@ -125,13 +169,19 @@ class OtherDataset:
         name = self.source.name if self.half is None else f"{self.source.name}_{self.half}_half"
         return [OodSet(name, X, facts={**facts, "repaired": repaired}, source_rows=source_rows)]
 
-    def _rows(self, rng: np.random.Generator) -> tuple[np.ndarray, Dataset | None, dict[str, Any], np.ndarray | None]:
-        """Rows as they are measured, the table that they come from, facts, and their numbers in the table."""
+    def _rows(
+        self, rng: np.random.Generator
+    ) -> tuple[np.ndarray, Dataset | None, dict[str, Any], np.ndarray | None]:
+        """Rows as they are measured, the table that they come from, facts, and their numbers in the
+        table.
+        """
         if isinstance(self.source, Simulation):
             facts = {"source": "simulation", "rows": f"{self.n:,} drawn"}
             return self.source.sample(self.n, rng)[0], None, facts, None
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of what matters where rows are learnt from
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # of what matters where rows are learnt from
             table = self.source.load()
         tests = table.roles is not None and (table.roles == TEST).any()
         among = np.flatnonzero(in_half(table, self.half) & (table.roles == TEST if tests else True))
@@ -146,16 +196,23 @@ def _refuse_the_same(train: Dataset, other: Dataset) -> None:
     """One data set can go by two names."""
     origin = [(of.facts.get("source"), of.facts.get("id")) for of in (train, other)]
     if origin[0] == origin[1] and origin[0][1] is not None:
-        raise DataError(f"{other.name} and {train.name}, which is trained on, are both {origin[0][0]} {origin[0][1]}; {OTHER}")
+        raise DataError(
+            f"{other.name} and {train.name}, which is trained on, are both {origin[0][0]}"
+            f" {origin[0][1]}; {OTHER}"
+        )
 
 
 def _as_images(train: Dataset, X: np.ndarray, other: Dataset | None) -> bool:
-    """Whether these rows become images, or vectors of the pixels of images, as the training rows are."""
+    """Whether these rows become images, or vectors of the pixels of images, as the training rows
+    are.
+    """
     of_pixels = X.ndim == 4 or (other is not None and "image_shape" in other.facts)
     return train.are_images or (of_pixels and "image_shape" in train.facts)
 
 
-def _like(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> tuple[np.ndarray, list[str]]:
+def _like(
+    train: Dataset, X: np.ndarray, other: Dataset | None, name: str
+) -> tuple[np.ndarray, list[str]]:
     """Rows of the shape and type of ``train``'s, and what was done to them."""
     shape = train.X.shape[1:] if train.are_images else train.facts.get("image_shape")
     from_shape = None if other is None else other.facts.get("image_shape")
@@ -165,12 +222,17 @@ def _like(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> tu
         return _like_images(train, X, shape, name)
     if train.are_images or X.ndim == 4:
         rows = {2: "vectors", 4: "images"}
-        raise DataError(f"{name} has {rows[X.ndim]}, and {train.name}, which is trained on, has {rows[train.X.ndim]}; {OTHER}")
+        raise DataError(
+            f"{name} has {rows[X.ndim]}, and {train.name}, which is trained on, has"
+            f" {rows[train.X.ndim]}; {OTHER}"
+        )
     _check_columns(train, X, other, name)
     return X, []
 
 
-def _like_images(train: Dataset, X: np.ndarray, shape: Sequence[int], name: str) -> tuple[np.ndarray, list[str]]:
+def _like_images(
+    train: Dataset, X: np.ndarray, shape: Sequence[int], name: str
+) -> tuple[np.ndarray, list[str]]:
     try:
         X, done = like_images_of(shape, X)
     except ValueError as error:
@@ -181,15 +243,24 @@ def _like_images(train: Dataset, X: np.ndarray, shape: Sequence[int], name: str)
 
 
 def _check_columns(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> None:
-    """Features of two tables have nothing in common but their number; a model takes them if that is the same."""
+    """Features of two tables have nothing in common but their number; a model takes them if that is
+    the same.
+    """
     if X.shape[1] != train.X.shape[1]:
         rule = f"and rows of {train.name}, which is trained on, have {train.X.shape[1]}"
         raise DataError(f"rows of {name} have {X.shape[1]} features, {rule}; {OTHER}")
-    categories = [of.categories if of is not None and of.is_categorical.any() else () for of in (train, other)]
+    categories = [
+        of.categories if of is not None and of.is_categorical.any() else () for of in (train, other)
+    ]
     if categories[0] != categories[1]:
-        raise DataError(f"{name} and {train.name}, which is trained on, do not have the same categories in the same columns; {OTHER}")
+        raise DataError(
+            f"{name} and {train.name}, which is trained on, do not have the same categories in the"
+            f" same columns; {OTHER}"
+        )
     if np.isnan(X).any() and not train.has_missing:
-        raise DataError(f"{name} has missing values, and {train.name}, which is trained on, has none; {OTHER}")
+        raise DataError(
+            f"{name} has missing values, and {train.name}, which is trained on, has none; {OTHER}"
+        )
 
 
 MOST_NAMED = 12
@@ -197,8 +268,8 @@ MOST_NAMED = 12
 
 
 class LeftOutClasses:
-    """Rows of the same table whose class no model has seen (``dataset.left_out``), drawn at random: of its official test rows where it has
-    them, else of all. Ours; as digits 5 to 9 are for 0 to 4.
+    """Rows of the same table whose class no model has seen (``dataset.left_out``), drawn at random:
+    of its official test rows where it has them, else of all. Ours; as digits 5 to 9 are for 0 to 4.
 
     Parameters
     ----------
@@ -219,13 +290,21 @@ class LeftOutClasses:
         """
         away = splits.left_out
         if away is None or not len(away.y):
-            raise NotAtHand(f"no class of {splits.train.name} is left out; name some, or say how many: dataset.left_out=…")
+            raise NotAtHand(
+                f"no class of {splits.train.name} is left out; name some, or say how many:"
+                " dataset.left_out=…"
+            )
         tests = away.roles is not None and (away.roles == TEST).any()
         among = np.flatnonzero(away.roles == TEST) if tests else np.arange(len(away.y))
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         classes = away.classes.tolist()
-        named = ", ".join(map(str, classes[:MOST_NAMED])) + (f" and {len(classes) - MOST_NAMED} more" if len(classes) > MOST_NAMED else "")
-        rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows, class {named}"
+        named = ", ".join(map(str, classes[:MOST_NAMED])) + (
+            f" and {len(classes) - MOST_NAMED} more" if len(classes) > MOST_NAMED else ""
+        )
+        rows = (
+            f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows, class"
+            f" {named}"
+        )
         drawn = away.rows(chosen)
         facts = {"classes": classes, "rows": rows}
         return [OodSet("left_out", drawn.X, facts=facts, source_rows=drawn.source_rows)]
@@ -234,27 +313,36 @@ class LeftOutClasses:
 class Several:
     """The sets of several sources, named by their keys. Ours: in one run, from near to far.
 
-    A source that gives one set gives it the name of its key; of a source with more, each set has its own name behind the key
-    (``far/sphere``), or the key alone where that is its own name. Each source has a generator of its own, made of one draw and its key, so
-    that one can be added or taken away without a change to the others.
+    A source that gives one set gives it the name of its key; of a source with more, each set has
+    its own name behind the key (``far/sphere``), or the key alone where that is its own name. Each
+    source has a generator of its own, made of one draw and its key, so that one can be added or
+    taken away without a change to the others.
 
     Parameters
     ----------
     sources : key → source of out-of-distribution rows.
-    missing : what becomes of a source whose rows are not at hand: data that cannot be fetched, a file that is not there, classes of which
-        none is left out. "refuse" is an error; "skip" goes on without it and warns. A run that is done is not done again when such rows
-        come to hand: give ``force=true``.
+    missing : what becomes of a source whose rows are not at hand: data that cannot be fetched, a
+        file that is not there, classes of which none is left out. "refuse" is an error; "skip" goes
+        on without it and warns. A run that is done is not done again when such rows come to hand:
+        give ``force=true``.
     """
 
-    def __init__(self, sources: Mapping[str, OodSource], missing: Literal["refuse", "skip"] = "refuse") -> None:
+    def __init__(
+        self, sources: Mapping[str, OodSource], missing: Literal["refuse", "skip"] = "refuse"
+    ) -> None:
         self.sources = sources
         self.missing = missing
         check_parameters(self)
         for key, source in sources.items():
             if not hasattr(source, "sets"):
-                raise ParameterError(f"sources.{key} must be a source of out-of-distribution rows, got {source!r}")
+                raise ParameterError(
+                    f"sources.{key} must be a source of out-of-distribution rows, got {source!r}"
+                )
         if not sources:
-            raise ParameterError("sources must name at least one source of out-of-distribution rows, got none; or choose ood=none")
+            raise ParameterError(
+                "sources must name at least one source of out-of-distribution rows, got none; or"
+                " choose ood=none"
+            )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Make sure that what the sources need is on this machine.
@@ -276,7 +364,9 @@ class Several:
                     progress(_skipped(key, error))
 
     def absent(self) -> list[str]:
-        """Keys of the sources that are left out here, of those that can tell before a split; none where a missing one is refused."""
+        """Keys of the sources that are left out here, of those that can tell before a split; none
+        where a missing one is refused.
+        """
         if self.missing == "refuse":
             return []
         return [key for key, source in self.sources.items() if not _is_at_hand(source)]
@@ -315,10 +405,16 @@ def _is_at_hand(source: OodSource) -> bool:
 
 
 def _named(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
-    """The sets by the name of the source; whether there is more than one is known when two are drawn."""
+    """The sets by the name of the source; whether there is more than one is known when two are
+    drawn.
+    """
     drawn = iter(sets)
     first = list(islice(drawn, 2))
     for each in chain(first, drawn):
         name = key if len(first) == 1 or each.name == key else f"{key}/{each.name}"
-        facts = {**each.facts, "set": each.name} if each.facts and name == key != each.name else each.facts
+        facts = (
+            {**each.facts, "set": each.name}
+            if each.facts and name == key != each.name
+            else each.facts
+        )
         yield replace(each, name=name, facts=facts)

@@ -1,6 +1,8 @@
-"""Test rows that are moved out of the training distribution: by the loss of the dependence of their features, or by a shift.
+"""Test rows that are moved out of the training distribution: by the loss of the dependence of their
+features, or by a shift.
 
-Images that leave the training distribution by degrees in what they mean: other intensities, blends, other shapes.
+Images that leave the training distribution by degrees in what they mean: other intensities, blends,
+other shapes.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check
 
 
 class ColumnPermuted:
-    """Test rows whose columns are permuted, each by a permutation of its own: every marginal stays, and all dependence goes.
+    """Test rows whose columns are permuted, each by a permutation of its own: every marginal stays,
+    and all dependence goes.
 
-    Ours, for tables; of images the columns are pixels. Categories and missing values are permuted as numbers are. What looks at one feature
-    at a time cannot tell these rows from test rows; a row may still happen to be one that the data could have.
+    Ours, for tables; of images the columns are pixels. Categories and missing values are permuted
+    as numbers are. What looks at one feature at a time cannot tell these rows from test rows; a row
+    may still happen to be one that the data could have.
 
     Parameters
     ----------
@@ -41,17 +45,18 @@ class ColumnPermuted:
 
 
 class Shifted:
-    """Test rows that are blown up and shifted: scale · (x - mean) + mean ± shift · std, feature by feature.
+    """Test rows that are blown up and shifted: scale · (x - mean) + mean ± shift · std, feature by
+    feature.
 
-    Ours, for tables. Mean and standard deviation are those of the training rows. The sign is drawn once for each feature, so that all rows
-    move together. A feature that is constant in training is not shifted, categories and missing values stay as they are, and pixels may
-    leave [0, 1].
+    Ours, for tables. Mean and standard deviation are those of the training rows. The sign is drawn
+    once for each feature, so that all rows move together. A feature that is constant in training is
+    not shifted, categories and missing values stay as they are, and pixels may leave [0, 1].
 
     Parameters
     ----------
     scale : what distances from the training mean are multiplied by.
-    shift : in standard deviations of each feature. In d features it is shift · √d in units of the Mahalanobis distance, if they are
-        independent.
+    shift : in standard deviations of each feature. In d features it is shift · √d in units of the
+        Mahalanobis distance, if they are independent.
     n : rows; all test rows where there are fewer.
     """
 
@@ -61,13 +66,19 @@ class Shifted:
         self.n = n
         check_parameters(self)
         if scale == 1 and shift == 0:
-            raise ParameterError("scale 1 and shift 0 leave test rows as they are, in distribution; raise one of them")
+            raise ParameterError(
+                "scale 1 and shift 0 leave test rows as they are, in distribution; raise one of"
+                " them"
+            )
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """One set with rows like the training rows."""
         train = splits.train
         if train.is_categorical.all() and train.is_categorical.size:
-            raise DataError(f"{train.name} has no numeric feature, and nothing else can be shifted; choose another ood")
+            raise DataError(
+                f"{train.name} has no numeric feature, and nothing else can be shifted; choose"
+                " another ood"
+            )
         sign = np.where(rng.random(train.X.shape[1:]) < 0.5, -1.0, 1.0)
         mean, std = _moments(train.X)
         drawn, rows = _test_rows(splits.test, self.n, rng)
@@ -76,7 +87,9 @@ class Shifted:
         if train.is_categorical.any():
             moved[:, train.is_categorical] = X[:, train.is_categorical]
         params = {"scale": float(self.scale), "shift": float(self.shift)}
-        return [OodSet("shifted", moved, params, facts={"rows": rows}, source_rows=drawn.source_rows)]
+        return [
+            OodSet("shifted", moved, params, facts={"rows": rows}, source_rows=drawn.source_rows)
+        ]
 
 
 def _test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
@@ -86,7 +99,9 @@ def _test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset
 
 
 def _moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each feature of Float[n, …] in float64, over the values that are known; 0 where there is none."""
+    """Mean and standard deviation of each feature of Float[n, …] in float64, over the values that
+    are known; 0 where there is none.
+    """
     known = ~np.isnan(X)
     n = np.maximum(known.sum(axis=0), 1)
     mean = np.where(known, X, 0.0).sum(axis=0, dtype=np.float64) / n
@@ -98,31 +113,54 @@ Axis = Annotated[float, Range(0.01)]
 
 
 class SemanticShifts:
-    """The three shifts of Dey et al. (2024), "Deep discriminative to kernel density graph", Figure 3 D to F, Section 5.2.1, a set a value.
+    """The three shifts of Dey et al. (2024), "Deep discriminative to kernel density graph", Figure
+    3 D to F, Section 5.2.1, a set a value.
 
-    Images have the size and the channels of the training images, which must be :class:`kdgraph.data.simulations.Shapes`; radius, sides,
-    intensity, rotated and inside must be as there.
+    Images have the size and the channels of the training images, which must be
+    :class:`kdgraph.data.simulations.Shapes`; radius, sides, intensity, rotated and inside must be
+    as there.
 
     Parameters
     ----------
-    intensities : sets "intensity": circles and rectangles as in training, painted with another intensity, of 255 (panel D).
-    epsilons : sets "blend": ε · circle + (1 - ε) · rectangle of two independent images (Eq. 20, panel E).
-    axes : sets "ellipse": ellipses of this half width and of half height ``radius``, in pixels (panel F). Below half a pixel an ellipse is
-        painted one pixel wide.
+    intensities : sets "intensity": circles and rectangles as in training, painted with another
+    intensity, of 255 (panel D).
+    epsilons : sets "blend": ε · circle + (1 - ε) · rectangle of two independent images (Eq. 20,
+    panel E).
+    axes : sets "ellipse": ellipses of this half width and of half height ``radius``, in pixels
+        (panel F). Below half a pixel an ellipse is painted one pixel wide.
     n : images of each set.
     radius, sides, intensity, rotated, inside : of the data set.
 
     Notes
     -----
-    The text of panel D adds a shift to all RGB values of an image "similar to the training points", while every background is 0; here the
-    background stays 0 and only the shape's intensity changes.
+    The text of panel D adds a shift to all RGB values of an image "similar to the training points",
+    while every background is 0; here the background stays 0 and only the shape's intensity changes.
 
-    A set's generator is made from the family and the value, so that values can be added or left out without a change to the other sets.
+    A set's generator is made from the family and the value, so that values can be added or left out
+    without a change to the other sets.
     """
 
     def __init__(
         self,
-        intensities: Sequence[Intensity] = (0, 16, 32, 48, 64, 80, 96, 112, 127, 143, 159, 175, 191, 207, 223, 239, 255),
+        intensities: Sequence[Intensity] = (
+            0,
+            16,
+            32,
+            48,
+            64,
+            80,
+            96,
+            112,
+            127,
+            143,
+            159,
+            175,
+            191,
+            207,
+            223,
+            239,
+            255,
+        ),
         epsilons: Sequence[Share] = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
         axes: Sequence[Axis] = (0.01, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40),
         n: Count = 200,
@@ -146,7 +184,9 @@ class SemanticShifts:
             raise ParameterError(f"sides must be a width and a height, got {list(sides)}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """One set for each value, drawn when it is asked for: 200 images of 3 × 100 × 100 are 24 MB, and there are 41 sets."""
+        """One set for each value, drawn when it is asked for: 200 images of 3 × 100 × 100 are 24
+        MB, and there are 41 sets.
+        """
         train = splits.train
         canvas = self._canvas(train)
         family = int(rng.integers(2**63))
@@ -162,7 +202,10 @@ class SemanticShifts:
     def _canvas(self, train: Dataset) -> Canvas:
         if not train.are_images or train.X.shape[2] != train.X.shape[3]:
             rows = f"{train.name} has rows of shape {train.X.shape[1:]}"
-            raise DataError(f"shifts of shapes need square images, and {rows}; choose dataset=shapes or another ood")
+            raise DataError(
+                f"shifts of shapes need square images, and {rows}; choose dataset=shapes or"
+                " another ood"
+            )
         return Canvas(train.X.shape[2], train.X.shape[1], self.rotated, self.inside)
 
     def _recoloured(self, intensity: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:
@@ -172,8 +215,15 @@ class SemanticShifts:
     def _blended(self, epsilon: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:
         """Eq. 20."""
         shares = []
-        for is_box, share in ((np.zeros(self.n, dtype=bool), epsilon), (np.ones(self.n, dtype=bool), 1 - epsilon)):
-            shares.append(canvas.paint(half_axes(is_box, self.radius, self.sides), is_box, share * self.intensity, rng))
+        for is_box, share in (
+            (np.zeros(self.n, dtype=bool), epsilon),
+            (np.ones(self.n, dtype=bool), 1 - epsilon),
+        ):
+            shares.append(
+                canvas.paint(
+                    half_axes(is_box, self.radius, self.sides), is_box, share * self.intensity, rng
+                )
+            )
         return shares[0] + shares[1]
 
     def _ellipses(self, axis: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:

@@ -1,9 +1,11 @@
 """What the OpenML cache on this machine holds, in the layout of openml-python, and how it is read.
 
-It is read here, not by ``OpenMLDataset.get_data``: that leaves a pickle beside each file, which two processes may write at once (of
-MNIST 55 MB beside 13 MB), and of the two kinds of files it gives categories in two different orders.
+It is read here, not by ``OpenMLDataset.get_data``: that leaves a pickle beside each file, which two
+processes may write at once (of MNIST 55 MB beside 13 MB), and of the two kinds of files it gives
+categories in two different orders.
 
-Whether what the OpenML cache holds is whole: openml-python checks only ARFF files, and those only while it fetches them.
+Whether what the OpenML cache holds is whole: openml-python checks only ARFF files, and those only
+while it fetches them.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class OpenmlData:
 
     @cached_property
     def features(self) -> dict[str, str]:
-        """Kind of each column as OpenML describes it: nominal, numeric, string or date. Empty where only the data were fetched."""
+        """Kind of each column as OpenML describes it: nominal, numeric, string or date. Empty where
+        only the data were fetched.
+        """
         path = self.folder / "features.xml"
         found = _tree(path).iter(f"{_XML}feature") if path.is_file() else ()
         try:
@@ -70,10 +74,18 @@ class OpenmlData:
     @property
     def facts(self) -> dict[str, Any]:
         """What a record says of where the rows come from."""
-        facts: dict[str, Any] = {"source": "openml", "id": self.id, "version": self.version, "name": self.name, "loader": self.loader}
+        facts: dict[str, Any] = {
+            "source": "openml",
+            "id": self.id,
+            "version": self.version,
+            "name": self.name,
+            "loader": self.loader,
+        }
         if self.md5 and self.loader == "arff":
             facts["md5"] = self.md5
-        subset = next((line.strip() for line in self.description.splitlines() if "SUBSET" in line), None)
+        subset = next(
+            (line.strip() for line in self.description.splitlines() if "SUBSET" in line), None
+        )
         return {**facts, "subset": subset[:200]} if subset else facts
 
 
@@ -113,7 +125,11 @@ def cached(id: int) -> OpenmlData | None:
         return None
     root = _tree(folder / "description.xml")
     target = _text(root, "default_target_attribute", "") or None
-    left_out = [name for tag in ("row_id_attribute", "ignore_attribute") for name in _names(root.iter(f"{_XML}{tag}"))]
+    left_out = [
+        name
+        for tag in ("row_id_attribute", "ignore_attribute")
+        for name in _names(root.iter(f"{_XML}{tag}"))
+    ]
     try:
         name, version = _text(root, "name"), int(_text(root, "version"))
     except (KeyError, ValueError) as error:
@@ -135,17 +151,27 @@ def is_cached(id: int) -> bool:
 def bytes_on_disk(id: int) -> int:
     """What the data set takes, whatever of it is there; it may be growing."""
     folder = dataset_folder(id)
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) if folder.is_dir() else 0
+    return (
+        sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+        if folder.is_dir()
+        else 0
+    )
 
 
 def read_frame(data: OpenmlData) -> pd.DataFrame:
-    """All columns, the target among them; a nominal column comes as text categories, a missing value as NaN or None."""
+    """All columns, the target among them; a nominal column comes as text categories, a missing
+    value as NaN or None.
+    """
     from pyarrow.parquet import ParquetFile
 
     from kdgraph.data.files.tables import frame_of_arrow
 
     try:
-        return frame_of_arrow(ParquetFile(data.file).read()) if data.loader == "parquet" else _read_arff(data)
+        return (
+            frame_of_arrow(ParquetFile(data.file).read())
+            if data.loader == "parquet"
+            else _read_arff(data)
+        )
     except (OSError, ValueError) as error:  # pyarrow's and liac-arff's errors are ValueErrors
         raise damaged(data.file, error) from error
 
@@ -156,8 +182,14 @@ def damaged(file: Path, why: BaseException | str) -> DataError:
     folder = file.parent
     # A task has no command of its own: it comes with the data set of a run.
     of_data_set = folder.parent.name == "datasets"
-    command = f"'kdg data get {folder.name}'" if of_data_set else "'kdg data get' and the words of the run"
-    return DataError(f"{file} is damaged ({reason}); delete {folder} and fetch it again with {command}")
+    command = (
+        f"'kdg data get {folder.name}'"
+        if of_data_set
+        else "'kdg data get' and the words of the run"
+    )
+    return DataError(
+        f"{file} is damaged ({reason}); delete {folder} and fetch it again with {command}"
+    )
 
 
 def _data_file(folder: Path, id: int) -> Path | None:
@@ -197,7 +229,9 @@ def _names(nodes: Iterable[ElementTree.Element]) -> list[str]:
 
 
 NOTE = "kdgraph.sha256"
-"""A file beside the data with the digest that they had when they were fetched, as ``sha256sum -c`` reads it."""
+"""A file beside the data with the digest that they had when they were fetched, as ``sha256sum -c``
+reads it.
+"""
 
 
 @dataclass(frozen=True)
@@ -215,26 +249,35 @@ class Checked:
 def cached_ids() -> list[int]:
     """Numbers of all data sets in the cache, whole or not."""
     folder = cache_folder() / "datasets"
-    return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit()) if folder.is_dir() else []
+    return (
+        sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+        if folder.is_dir()
+        else []
+    )
 
 
 def note_checksum(data: OpenmlData) -> None:
     """Write down the digest of what was fetched; a cache that cannot be written to does without."""
     with contextlib.suppress(OSError):
-        (data.folder / NOTE).write_text(f"{_digest(data.file, 'sha256')}  {data.file.name}\n", encoding="utf-8")
+        (data.folder / NOTE).write_text(
+            f"{_digest(data.file, 'sha256')}  {data.file.name}\n", encoding="utf-8"
+        )
 
 
 def check_cached(id: int) -> Checked:
     """Read all of a data set that is in the cache, and compare it with what is said of it.
 
-    Compared are the digest from when it was fetched, OpenML's own digest of an ARFF file, the number of columns in its list of features,
-    and the number of rows in its list of qualities, each where it is there.
+    Compared are the digest from when it was fetched, OpenML's own digest of an ARFF file, the
+    number of columns in its list of features, and the number of rows in its list of qualities, each
+    where it is there.
     """
     name, rows, columns, problem = "", 0, 0, None
     try:
         data = cached(id)
         if data is None:
-            raise damaged(dataset_folder(id) / "description.xml", "the description or the rows are not there")
+            raise damaged(
+                dataset_folder(id) / "description.xml", "the description or the rows are not there"
+            )
         name = data.name
         frame = read_frame(data)
         rows, columns = frame.shape
@@ -246,7 +289,9 @@ def check_cached(id: int) -> Checked:
 
 def _compare(data: OpenmlData, rows: int, columns: int) -> None:
     noted = data.folder / NOTE
-    if noted.is_file() and (digest := noted.read_text(encoding="utf-8").split())[1:] == [data.file.name]:
+    if noted.is_file() and (digest := noted.read_text(encoding="utf-8").split())[1:] == [
+        data.file.name
+    ]:
         _expect(data.file, "SHA-256", _digest(data.file, "sha256"), digest[0])
     if data.loader == "arff" and data.md5:
         _expect(data.file, "MD5", _digest(data.file, "md5"), data.md5)

@@ -1,9 +1,12 @@
-"""The one way to openml.org: fetch into the cache what is not there, and say in one line why that failed.
+"""The one way to openml.org: fetch into the cache what is not there, and say in one line why that
+failed.
 
-Everything that is there is read by :mod:`kdgraph.data.openml.cache`, so a cached data set needs no network. openml-python's cache is not
-safe to be written by two processes: fetch before any worker starts.
+Everything that is there is read by :mod:`kdgraph.data.openml.cache`, so a cached data set needs no
+network. openml-python's cache is not safe to be written by two processes: fetch before any worker
+starts.
 
-Folds that OpenML's tasks prescribe: which rows of a data set test, so that results can be set beside others' on the same folds.
+Folds that OpenML's tasks prescribe: which rows of a data set test, so that results can be set
+beside others' on the same folds.
 """
 
 from __future__ import annotations
@@ -21,7 +24,14 @@ from xml.etree import ElementTree
 import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, UNUSED
-from kdgraph.data.openml.cache import OpenmlData, cache_folder, cached, damaged, import_openml, note_checksum
+from kdgraph.data.openml.cache import (
+    OpenmlData,
+    cache_folder,
+    cached,
+    damaged,
+    import_openml,
+    note_checksum,
+)
 from kdgraph.errors import DataError, NotAtHand
 
 if TYPE_CHECKING:
@@ -43,7 +53,9 @@ _LATER = f"try again later, or {_ELSEWHERE}"
 
 
 class Network:
-    """Whether openml.org may be asked, and why it was out of reach when this process last did; then it does not ask again."""
+    """Whether openml.org may be asked, and why it was out of reach when this process last did; then
+    it does not ask again.
+    """
 
     allowed: bool = True
     failure: str | None = None
@@ -94,7 +106,9 @@ def fetch(id: int, progress: Progress | None = None) -> OpenmlData:
         with asking(what) as openml:
             if progress:
                 progress(f"fetching OpenML {what}")
-            openml.datasets.get_dataset(id, download_data=True, download_features_meta_data=True, download_qualities=False)
+            openml.datasets.get_dataset(
+                id, download_data=True, download_features_meta_data=True, download_qualities=False
+            )
         found = cached(id)
         if found is None:
             raise NotAtHand(f"{_host()} gave no file for {what}; {_ELSEWHERE}")
@@ -104,7 +118,9 @@ def fetch(id: int, progress: Progress | None = None) -> OpenmlData:
 
 @contextmanager
 def asking(what: str) -> Iterator[Any]:
-    """Openml, set to few tries, to silence and to time limits; its errors leave as one line about ``what``."""
+    """Openml, set to few tries, to silence and to time limits; its errors leave as one line about
+    ``what``.
+    """
     if not Network.allowed:
         same_words = "'kdg data get' with the words of the run fetches it"
         kind, _, number = what.rpartition(" ")
@@ -137,13 +153,24 @@ def _one_line(what: str, error: Exception) -> NotAtHand:
         Network.failure = f"{host} cannot be reached ({_reason(error)}); {_LATER}"
         return _Missing(what, Network.failure)
     if isinstance(error, exceptions.OpenMLHashException):
-        return NotAtHand(f"what {host} sent for {what} does not have the checksum that it announced; {_LATER}")
+        return NotAtHand(
+            f"what {host} sent for {what} does not have the checksum that it announced; {_LATER}"
+        )
     if isinstance(error, exceptions.OpenMLPrivateDatasetError):
         return NotAtHand(f"{what} of OpenML is private: only its owner can fetch it")
     if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN:
         return NotAtHand(f"OpenML has no {what}; {host} lists what there is")
-    if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(error, requests.exceptions.RequestException):
-        reason = next((text for each in (error, error.__cause__) if (text := getattr(each, "strerror", None))), _reason(error))
+    if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(
+        error, requests.exceptions.RequestException
+    ):
+        reason = next(
+            (
+                text
+                for each in (error, error.__cause__)
+                if (text := getattr(each, "strerror", None))
+            ),
+            _reason(error),
+        )
         way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
         return NotAtHand(f"{what} cannot be written to {cache_folder()} ({reason}); {way_out}")
     return NotAtHand(f"{host} did not answer for {what} ({_reason(error)}); {_LATER}")
@@ -156,19 +183,26 @@ def _host() -> str:
 def _reason(error: Exception) -> str:
     """A few words: the HTTP status, openml.org's own, or what the operating system says."""
     if code := getattr(error, "code", None):
-        return f"code {code}: {' '.join(str(getattr(error, 'message', '')).split())[:80].removesuffix(' - None')}"
+        return (
+            f"code {code}:"
+            f" {' '.join(str(getattr(error, 'message', '')).split())[:80].removesuffix(' - None')}"
+        )
     text = str(error)
     if Network.status >= 500 or (Network.status >= 400 and "Status code" in text):
         return str(Network.status)
     if system := re.search(r"\[Errno -?\d+\] ([^'\")]+)", text):
         return system[1].strip()
     cause = " ".join(text.rpartition("Caused by ")[2].split())
-    return "no answer in time" if "timed out" in text.lower() else cause[:100] or type(error).__name__
+    return (
+        "no answer in time" if "timed out" in text.lower() else cause[:100] or type(error).__name__
+    )
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing of openml's log: it tells of every answer that is not compressed, and would set up logging for the whole process."""
+    """Nothing of openml's log: it tells of every answer that is not compressed, and would set up
+    logging for the whole process.
+    """
     root, handler, before = logging.getLogger(), logging.NullHandler(), logging.root.manager.disable
     root.addHandler(handler)
     logging.disable(logging.CRITICAL)
@@ -200,7 +234,8 @@ def _time_limits() -> Iterator[None]:
 
 
 def fetch_task(task_id: int, progress: Progress | None = None) -> Path:
-    """The folder of a task's description and folds, in the cache; fetched into it if they are not there.
+    """The folder of a task's description and folds, in the cache; fetched into it if they are not
+    there.
 
     Raises
     ------
@@ -212,12 +247,16 @@ def fetch_task(task_id: int, progress: Progress | None = None) -> Path:
             if progress:
                 progress(f"fetching OpenML task {task_id}")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ResourceWarning)  # it does not close the file of the folds
+                warnings.simplefilter(
+                    "ignore", ResourceWarning
+                )  # it does not close the file of the folds
                 openml.tasks.get_task(task_id, download_splits=True)
     return folder
 
 
-def read_fold(task_id: int, fold: int, dataset_id: int, n_rows: int) -> tuple[np.ndarray, dict[str, Any]]:
+def read_fold(
+    task_id: int, fold: int, dataset_id: int, n_rows: int
+) -> tuple[np.ndarray, dict[str, Any]]:
     """Roles of the rows in one fold of the task's first repetition, and what the record says of it.
 
     Returns
@@ -232,7 +271,10 @@ def read_fold(task_id: int, fold: int, dataset_id: int, n_rows: int) -> tuple[np
     folder = fetch_task(task_id)
     of = _dataset_of(folder / "task.xml")
     if of != dataset_id:
-        raise DataError(f"task {task_id} of OpenML is of data set {of}, not of {dataset_id}; give a task of {dataset_id}")
+        raise DataError(
+            f"task {task_id} of OpenML is of data set {of}, not of {dataset_id}; give a task of"
+            f" {dataset_id}"
+        )
     rows = _read_splits(folder / "datasplits.arff")
     rows = rows[rows["repeat"] == 0]
     n_folds = int(rows["fold"].max()) + 1
@@ -240,7 +282,10 @@ def read_fold(task_id: int, fold: int, dataset_id: int, n_rows: int) -> tuple[np
         raise DataError(f"task {task_id} of OpenML has folds 0 to {n_folds - 1}, got {fold}")
     rows = rows[rows["fold"] == fold]
     if rows["rowid"].max() >= n_rows:
-        raise damaged(folder / "datasplits.arff", f"it names row {rows['rowid'].max()} of a data set of {n_rows} rows")
+        raise damaged(
+            folder / "datasplits.arff",
+            f"it names row {rows['rowid'].max()} of a data set of {n_rows} rows",
+        )
     roles = np.full(n_rows, UNUSED, dtype=np.int8)
     roles[rows["rowid"].to_numpy()] = np.where(rows["type"] == "TEST", TEST, TRAIN)
     return roles, {"task": task_id, "fold": fold, "folds": n_folds}
@@ -255,7 +300,9 @@ def _dataset_of(path: Path) -> int:
 
 
 def _read_splits(path: Path) -> pd.DataFrame:
-    """The rows of the ARFF file, with columns type, rowid, repeat and fold; a task of 70,000 rows has 700,000 of them."""
+    """The rows of the ARFF file, with columns type, rowid, repeat and fold; a task of 70,000 rows
+    has 700,000 of them.
+    """
     import pandas as pd
 
     header = []
@@ -268,6 +315,8 @@ def _read_splits(path: Path) -> pd.DataFrame:
                 if words and words[0].lower() == "@attribute":
                     header.append(words[1].strip("'\""))
             rows = pd.read_csv(file, names=header, comment="%", skipinitialspace=True)
-        return rows[["type", "rowid", "repeat", "fold"]].astype({"rowid": int, "repeat": int, "fold": int})
+        return rows[["type", "rowid", "repeat", "fold"]].astype(
+            {"rowid": int, "repeat": int, "fold": int}
+        )
     except (OSError, ValueError, KeyError) as error:
         raise damaged(path, error) from error

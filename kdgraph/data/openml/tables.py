@@ -1,6 +1,7 @@
 """Tables of openml.org, by their number.
 
-Prices of diamonds with their grades in order of quality, and carat on the scale on which prices are straight.
+Prices of diamonds with their grades in order of quality, and carat on the scale on which prices are
+straight.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ if TYPE_CHECKING:
 class OpenmlTable:
     """A data set of openml.org: fetched once into the cache of openml-python, read from there.
 
-    A feature is categorical if OpenML describes it as nominal, whatever its values are, and if its values are no numbers, whatever
-    OpenML says. The first keeps a set the same through both kinds of files (in ARFF a nominal column is always text), the second is what
-    can be computed with. Row ids and columns that OpenML says to ignore are left out.
+    A feature is categorical if OpenML describes it as nominal, whatever its values are, and if its
+    values are no numbers, whatever OpenML says. The first keeps a set the same through both kinds
+    of files (in ARFF a nominal column is always text), the second is what can be computed with. Row
+    ids and columns that OpenML says to ignore are left out.
 
     Parameters
     ----------
     id : of the data set, as in openml.org/d/44.
-    target : a column, or several of numbers or truth values, of which the largest counts; None for the default target of OpenML.
-    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric,
+    target : a column, or several of numbers or truth values, of which the largest counts; None for
+    the default target of OpenML. task, drop, categorical, missing, split_groups, split_column,
+    require, threshold, group, split_at, first_numeric,
     parse_dates, date_format : as in
         :class:`kdgraph.data.frames.ColumnOptions`.
-    task_id, fold : a task of OpenML on this data set and one fold of it (of its first repetition): the fold's rows test, the others
-        train. Both or none.
+    task_id, fold : a task of OpenML on this data set and one fold of it (of its first repetition):
+        the fold's rows test, the others train. Both or none.
     name : what runs are called; None for openml-<id>.
     """
 
@@ -82,10 +85,14 @@ class OpenmlTable:
         self.name = name or f"openml-{id}"
         check_parameters(self)
         if (task_id is None) != (fold is None):
-            raise DataError(f"{self.name}: task_id and fold belong together, got task_id {task_id} and fold {fold}; give both or neither")
+            raise DataError(
+                f"{self.name}: task_id and fold belong together, got task_id {task_id} and fold"
+                f" {fold}; give both or neither"
+            )
 
     def prefetch(self, progress: Progress | None = None) -> None:
-        """Make sure that the rows, and the task's folds, are on this machine, and that ``require`` lets them in.
+        """Make sure that the rows, and the task's folds, are on this machine, and that ``require``
+        lets them in.
 
         Raises
         ------
@@ -98,7 +105,9 @@ class OpenmlTable:
             fetch_task(self.task_id, progress)
         if self.require != "any":
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # the run reads the table again, and tells
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # the run reads the table again, and tells
                 self._read(data)
 
     def load(self) -> Dataset:
@@ -119,20 +128,34 @@ class OpenmlTable:
         group = names_of(self.group)
         kept = {*names_of(target), *group, self.split_groups, self.split_column, *self.categorical}
         frame = read_frame(data)
-        frame = frame.drop(columns=[name for name in data.left_out if name in frame and name not in kept])
+        frame = frame.drop(
+            columns=[name for name in data.left_out if name in frame and name not in kept]
+        )
         given = {option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
-        only_groups = [name for name in group if name in data.left_out and name not in self.categorical]
+        only_groups = [
+            name for name in group if name in data.left_out and name not in self.categorical
+        ]
         drop = [*(name for name in self.drop if name not in data.left_out), *only_groups]
         options = ColumnOptions(**{**given, "drop": tuple(drop)})
-        nominal: dict[str, Kind] = {name: "categorical" for name, kind in data.features.items() if kind == "nominal" and name in frame}
-        dataset = from_frame(self.name, frame, target, options=options, facts=data.facts, feature_kinds=nominal)
+        nominal: dict[str, Kind] = {
+            name: "categorical"
+            for name, kind in data.features.items()
+            if kind == "nominal" and name in frame
+        }
+        dataset = from_frame(
+            self.name, frame, target, options=options, facts=data.facts, feature_kinds=nominal
+        )
         return dataset if self.task_id is None else self._with_fold(dataset)
 
     def _default_target(self, data: OpenmlData) -> str:
         if data.target is None or ("," in data.target and data.target not in data.features):
-            found = f"names {'several targets' if data.target else 'no target'} for data set {data.id}"
+            found = (
+                f"names {'several targets' if data.target else 'no target'} for data set {data.id}"
+            )
             columns = ", ".join(list(data.features)[:5]) + (", …" if len(data.features) > 5 else "")
-            raise DataError(f"{self.name}: OpenML {found}; choose a column: dataset.target=… ({columns})")
+            raise DataError(
+                f"{self.name}: OpenML {found}; choose a column: dataset.target=… ({columns})"
+            )
         return data.target
 
     def _with_fold(self, dataset: Dataset) -> Dataset:
@@ -153,20 +176,24 @@ _ID = 42225
 
 
 class Diamonds:
-    """Data set 42225 of openml.org, the diamonds of ggplot2: 53,940 rows, price in US dollars, with 9 features.
+    """Data set 42225 of openml.org, the diamonds of ggplot2: 53,940 rows, price in US dollars, with
+    9 features.
 
     Parameters
     ----------
-    grades : of cut, color and clarity. ordinal: one number each, from 0 for the worst. one_hot: a column of 0 and 1 for each grade but the
-        worst, so that a linear model with an intercept is not singular.
-    log_carat : whether carat is replaced by its logarithm. A model of log price by carat itself explodes at the few large stones.
+    grades : of cut, color and clarity. ordinal: one number each, from 0 for the worst. one_hot: a
+        column of 0 and 1 for each grade but the worst, so that a linear model with an intercept is
+        not singular.
+    log_carat : whether carat is replaced by its logarithm. A model of log price by carat itself
+    explodes at the few large stones.
     columns : features that are used, by their names in the data set; none: all.
     name : what runs are called.
 
     Notes
     -----
-    Torres et al. (2024), "Model-free local recalibration of neural networks", section 4.4, train on 70 %, recalibrate on 20 % and test on
-    10 %, and do not say how features were encoded. A file with the same columns reads as ``dataset=table``, with grades by name.
+    Torres et al. (2024), "Model-free local recalibration of neural networks", section 4.4, train on
+    70 %, recalibrate on 20 % and test on 10 %, and do not say how features were encoded. A file
+    with the same columns reads as ``dataset=table``, with grades by name.
     """
 
     def __init__(
@@ -196,7 +223,8 @@ class Diamonds:
 
         Raises
         ------
-        NotAtHand, DataError : in one line, if it cannot be had, or does not have the columns and grades.
+        NotAtHand, DataError : in one line, if it cannot be had, or does not have the columns and
+            grades.
         """
         return graded(self._table().load(), self.grades == "one_hot", self.log_carat, self.columns)
 
@@ -204,7 +232,9 @@ class Diamonds:
         return OpenmlTable(_ID, target="price", task="regression", name=self.name)
 
 
-def graded(dataset: Dataset, one_hot: bool, log_carat: bool, columns: Sequence[str] = ()) -> Dataset:
+def graded(
+    dataset: Dataset, one_hot: bool, log_carat: bool, columns: Sequence[str] = ()
+) -> Dataset:
     """The data set with numeric features alone; ours, see :class:`Diamonds`.
 
     Parameters
@@ -220,24 +250,40 @@ def graded(dataset: Dataset, one_hot: bool, log_carat: bool, columns: Sequence[s
     """
     kept = tuple(columns) or dataset.feature_names
     if missing := [name for name in kept if name not in dataset.feature_names]:
-        raise DataError(f"{dataset.name} has no column {missing[0]!r}; it has {', '.join(dataset.feature_names)}")
+        raise DataError(
+            f"{dataset.name} has no column {missing[0]!r}; it has"
+            f" {', '.join(dataset.feature_names)}"
+        )
     found: dict[str, np.ndarray] = {}
     for name in kept:
         at = dataset.feature_names.index(name)
         values = dataset.X[:, at]
         if name in GRADES:
-            found |= _of_grades(dataset, name, values, dataset.categories[at] if dataset.categories else None, one_hot)
+            found |= _of_grades(
+                dataset,
+                name,
+                values,
+                dataset.categories[at] if dataset.categories else None,
+                one_hot,
+            )
         elif name == "carat" and log_carat:
             found["log carat"] = np.log(values)
         else:
             found[name] = values
-    return replace(dataset, X=np.column_stack(list(found.values())), feature_names=tuple(found), categories=())
+    return replace(
+        dataset, X=np.column_stack(list(found.values())), feature_names=tuple(found), categories=()
+    )
 
 
-def _of_grades(dataset: Dataset, name: str, values: np.ndarray, known: tuple[str, ...] | None, one_hot: bool) -> dict[str, np.ndarray]:
+def _of_grades(
+    dataset: Dataset, name: str, values: np.ndarray, known: tuple[str, ...] | None, one_hot: bool
+) -> dict[str, np.ndarray]:
     order = GRADES[name]
     if known is None or not set(known) <= set(order):
-        raise DataError(f"{dataset.name}: {name} must have the grades {', '.join(order)}, got {', '.join(known or ('numbers',))}")
+        raise DataError(
+            f"{dataset.name}: {name} must have the grades {', '.join(order)}, got"
+            f" {', '.join(known or ('numbers',))}"
+        )
     rank = np.array([order.index(grade) for grade in known])[values.astype(np.intp)]
     if not one_hot:
         return {name: rank.astype(np.float64)}

@@ -36,7 +36,8 @@ CENTRES = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, -0.5]])
 
 
 class GaussianXor(PlaneSimulation):
-    """Each class is a mixture of two Gaussians, cut off at the box (-1, 1)²: *Gaussian XOR* of Dey et al. (2024), Appendix C.
+    """Each class is a mixture of two Gaussians, cut off at the box (-1, 1)²: *Gaussian XOR* of Dey
+    et al. (2024), Appendix C.
 
     Parameters
     ----------
@@ -45,8 +46,9 @@ class GaussianXor(PlaneSimulation):
 
     Notes
     -----
-    With φ_c the Gaussian around centre c, P(0|x) = (φ_1 + φ_2) / (φ_1 + φ_2 + φ_3 + φ_4): the box cuts the same share of each blob. The
-    paper's text prints the same means for both classes; this is the arrangement of its figures, whose truth is analytic.
+    With φ_c the Gaussian around centre c, P(0|x) = (φ_1 + φ_2) / (φ_1 + φ_2 + φ_3 + φ_4): the box
+    cuts the same share of each blob. The paper's text prints the same means for both classes; this
+    is the arrangement of its figures, whose truth is analytic.
 
     >>> GaussianXor().posterior([[-0.5, 0.5], [0.0, 0.3], [9.0, 9.0]]).round(3).tolist()
     [[0.999, 0.001], [0.5, 0.5], [0.5, 0.5]]
@@ -59,7 +61,9 @@ class GaussianXor(PlaneSimulation):
         super().__init__(truth)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows, each from a random blob: the classes' counts are multinomial. X: Float[n, 2], y: Int[n]."""
+        """Draw ``n`` rows, each from a random blob: the classes' counts are multinomial. X:
+        Float[n, 2], y: Int[n].
+        """
         blob = rng.integers(len(CENTRES), size=n)
 
         def propose(blobs: np.ndarray) -> np.ndarray:
@@ -68,7 +72,9 @@ class GaussianXor(PlaneSimulation):
         return draw_in_box(propose, blob), blob // 2
 
     def posterior_on_paper_grid(self, X: np.ndarray) -> np.ndarray:
-        """The truth of the paper's Hellinger distances, which for this simulation is the exact posterior: Float[m, 2]."""
+        """The truth of the paper's Hellinger distances, which for this simulation is the exact
+        posterior: Float[m, 2].
+        """
         return posterior_from_logs(self.log_densities(X))
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
@@ -82,36 +88,46 @@ class GaussianXor(PlaneSimulation):
 SMALLEST_RADIUS = 1e-300
 """The density grows like 1/r and is infinite at the origin; nearer points are taken to lie here."""
 FAINT = 1e-9
-"""Below this density per radian a Fourier sum, whose absolute error is near 1e-16, loses its digits and a normal density stands in."""
+"""Below this density per radian a Fourier sum, whose absolute error is near 1e-16, loses its digits
+and a normal density stands in.
+"""
 
 
 class Spiral(PlaneSimulation):
-    """Radii in increasing order, angles evenly spaced along each arm plus noise; class 1 is class 0 turned by half a turn.
+    """Radii in increasing order, angles evenly spaced along each arm plus noise; class 1 is class 0
+    turned by half a turn.
 
     *Spiral* of Dey et al. (2024), Appendix C, with two classes.
 
     Parameters
     ----------
-    noise_std : standard deviation of the angle, in radians. The paper's figures and truth have 0.8, its text 0.3 (variance 0.09).
+    noise_std : standard deviation of the angle, in radians. The paper's figures and truth have 0.8,
+    its text 0.3 (variance 0.09).
     turns : how often an arm goes around.
-    mirrored : class 1 is the exact negative of the rows of class 0, as in the paper's figures; False draws its rows independently.
+    mirrored : class 1 is the exact negative of the rows of class 0, as in the paper's figures;
+    False draws its rows independently.
     truth : the truth of ``posterior``.
 
     Notes
     -----
-    The paper has no densities; these are ours. An arm of m rows pairs the sorted radii r_(1) < … < r_(m) of m uniform draws with the angles
-    δ (i - 1) + N(0, s²), where δ = 2π turns / (m - 1). So P(y|x) depends on m:
+    The paper has no densities; these are ours. An arm of m rows pairs the sorted radii r_(1) < … <
+    r_(m) of m uniform draws with the angles δ (i - 1) + N(0, s²), where δ = 2π turns / (m - 1). So
+    P(y|x) depends on m:
 
-    - Population, m → ∞: the angle at radius r is a normal around 2π turns r, wrapped around the circle.
-    - m rows: a row drawn at random that has radius r is number J + 1 in order, J ~ Binomial(m - 1, r), so its angle is δJ + N(0, s²).
-      The characteristic function is z_k^(m-1) exp(-s²k²/2) with z_k = 1 - r + r exp(ikδ), which gives the exact wrapped density
+    - Population, m → ∞: the angle at radius r is a normal around 2π turns r, wrapped around the
+      circle.
+    - m rows: a row drawn at random that has radius r is number J + 1 in order, J ~ Binomial(m - 1,
+      r), so its angle is δJ + N(0, s²). The characteristic function is z_k^(m-1) exp(-s²k²/2) with
+      z_k = 1 - r + r exp(ikδ), which gives the exact wrapped density
 
           f(θ|r) = 1/(2π) [1 + 2 Σ_{k≥1} exp(-s²k²/2) Re(conj(z_k)^(m-1) exp(ikθ))].
 
-      For large m it is the wrapped normal of variance s² + (2π turns)² r (1 - r) / (m - 1), which stands in where f is below 1e-9.
+      For large m it is the wrapped normal of variance s² + (2π turns)² r (1 - r) / (m - 1), which
+      stands in where f is below 1e-9.
 
-    In both, the density in the plane is f(θ|r) / r in the disc r ≤ 1. The blur is not small: among 1000 rows the Brier score of the
-    population's posterior is a tenth worse than what it claims for itself, and that of ``posterior(X, n=1000)`` is not.
+    In both, the density in the plane is f(θ|r) / r in the disc r ≤ 1. The blur is not small: among
+    1000 rows the Brier score of the population's posterior is a tenth worse than what it claims for
+    itself, and that of ``posterior(X, n=1000)`` is not.
 
     >>> x = [[0.1, 0.5]]
     >>> Spiral().posterior(x).round(3).tolist(), Spiral().posterior(x, n=1000).round(3).tolist()
@@ -133,7 +149,8 @@ class Spiral(PlaneSimulation):
         super().__init__(truth)
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows in random order: two arms of ceil(n / 2) rows, of which a random one is dropped if ``n`` is odd.
+        """Draw ``n`` rows in random order: two arms of ceil(n / 2) rows, of which a random one is
+        dropped if ``n`` is odd.
 
         Returns
         -------
@@ -157,7 +174,10 @@ class Spiral(PlaneSimulation):
         angle = np.arctan2(X[:, 1], X[:, 0])
         in_disc = r <= 1
         logs = np.full((len(X), 2), -np.inf)
-        logs[in_disc] = self._log_angular(angle[in_disc], r[in_disc], n) - np.log(np.maximum(r[in_disc], SMALLEST_RADIUS))[:, None]
+        logs[in_disc] = (
+            self._log_angular(angle[in_disc], r[in_disc], n)
+            - np.log(np.maximum(r[in_disc], SMALLEST_RADIUS))[:, None]
+        )
         logs[r == 0] = -np.log(2 * np.pi * SMALLEST_RADIUS)  # no direction there, so neither arm
         return logs
 
@@ -171,52 +191,68 @@ class Spiral(PlaneSimulation):
         spread = sweep**2 * r * (1 - r) / max(m - 1, 1)
         normal = log_wrapped_normal(from_arm, np.sqrt(self.noise_std**2 + spread)[:, None])
         exact = self._angular_of_sample(angle, r, m)
-        return np.where(exact > FAINT, np.log(np.maximum(exact, FAINT)), np.minimum(normal, np.log(FAINT)))
+        return np.where(
+            exact > FAINT, np.log(np.maximum(exact, FAINT)), np.minimum(normal, np.log(FAINT))
+        )
 
     def _angular_of_sample(self, angle: np.ndarray, r: np.ndarray, m: int) -> np.ndarray:
-        """Density of the angle given the radius in an arm of ``m`` rows, for both classes: Float[rows, 2]; see Notes."""
+        """Density of the angle given the radius in an arm of ``m`` rows, for both classes:
+        Float[rows, 2]; see Notes.
+        """
         delta = 2 * np.pi * self.turns / max(m - 1, 1)
         total = np.ones((len(r), 2))
         for k in range(1, int(np.ceil(8.6 / self.noise_std)) + 1):  # exp(-8.6²/2) is below 2^-53
             z = 1 - r + r * np.exp(1j * k * delta)
-            term = 2 * np.exp(-0.5 * (self.noise_std * k) ** 2) * np.abs(z) ** (m - 1) * np.cos(k * angle - (m - 1) * np.angle(z))
+            term = (
+                2
+                * np.exp(-0.5 * (self.noise_std * k) ** 2)
+                * np.abs(z) ** (m - 1)
+                * np.cos(k * angle - (m - 1) * np.angle(z))
+            )
             total += term[:, None] * np.array([1, (-1) ** k])
         return total / (2 * np.pi)
 
 
 AXIS = 1e-15
-"""Points nearer to an axis than this are taken to lie here, because the density is infinite on the axes themselves."""
+"""Points nearer to an axis than this are taken to lie here, because the density is infinite on the
+axes themselves.
+"""
 ROWS_AT_A_TIME = 256
 
 
 class Circle(ScatterSimulation):
-    """Class c lies around a circle of radius radii[c], cut off at the box (-1, 1)²: *Circle* of Dey et al. (2024), Appendix C.
+    """Class c lies around a circle of radius radii[c], cut off at the box (-1, 1)²: *Circle* of Dey
+    et al. (2024), Appendix C.
 
     Parameters
     ----------
-    radii : radius of each of the two classes. The paper's figures have the larger one for class 0, its text for class 1.
+    radii : radius of each of the two classes. The paper's figures have the larger one for class 0,
+    its text for class 1.
     noise_std : standard deviation of the radius.
-    noise : "per_axis" draws the radius for each axis independently, x = (a cos t, b sin t), as in the paper's figures; "radial" draws one,
-        x = (a cos t, a sin t), as its text says.
+    noise : "per_axis" draws the radius for each axis independently, x = (a cos t, b sin t), as in
+        the paper's figures; "radial" draws one, x = (a cos t, a sin t), as its text says.
     truth : the truth of ``posterior``.
 
     Notes
     -----
-    The paper has no densities; these are ours. With t uniform on the circle, w the radius and s the noise's standard deviation, that of a
-    class before the cut is
+    The paper has no densities; these are ours. With t uniform on the circle, w the radius and s the
+    noise's standard deviation, that of a class before the cut is
 
-        per axis: f(x) = 1/(2π) ∫ φ((x1/cos t - w)/s) φ((x2/sin t - w)/s) / (s² |cos t sin t|) dt over a full turn,
-        radial:   f(x) = [φ((r - w)/s) + φ((-r - w)/s)] / (2π r s), r = |x|.
+        per axis: f(x) = 1/(2π) ∫ φ((x1/cos t - w)/s) φ((x2/sin t - w)/s) / (s² |cos t sin t|) dt
+        over a full turn, radial:   f(x) = [φ((r - w)/s) + φ((-r - w)/s)] / (2π r s), r = |x|.
 
-    The integrand of the first has peaks in t that narrow like |x1| near the axes. In v = log|tan t| it is smooth, with no width below s/w:
-    dt/|cos t sin t| = dv, |x1/cos t| = |x1| √(1 + e^2v) =: A, |x2/sin t| = |x2| √(1 + e^-2v) =: B, and the four quadrants of t give
+    The integrand of the first has peaks in t that narrow like |x1| near the axes. In v = log|tan t|
+    it is smooth, with no width below s/w: dt/|cos t sin t| = dv, |x1/cos t| = |x1| √(1 + e^2v) =:
+    A, |x2/sin t| = |x2| √(1 + e^-2v) =: B, and the four quadrants of t give
 
         f(x) = 1/(2π s)² ∫ [e^-(A-w)²/2s² + e^-(A+w)²/2s²] [e^-(B-w)²/2s² + e^-(B+w)²/2s²] dv,
 
-    to which the trapezoidal rule converges exponentially. The box keeps the share Z of a class, so its density there is f / Z.
+    to which the trapezoidal rule converges exponentially. The box keeps the share Z of a class, so
+    its density there is f / Z.
 
-    A radius can come out as 0, so the density is infinite on the axes (per_axis; it grows like log(1/|x1|)) or at the origin (radial; like
-    1/r), with a weight of exp(-w²/2s²), which is 6e-13 for the defaults. Points nearer than 1e-15 are taken to lie at 1e-15.
+    A radius can come out as 0, so the density is infinite on the axes (per_axis; it grows like
+    log(1/|x1|)) or at the origin (radial; like 1/r), with a weight of exp(-w²/2s²), which is 6e-13
+    for the defaults. Points nearer than 1e-15 are taken to lie at 1e-15.
 
     >>> Circle().posterior([[0.0, 0.75], [0.7, 0.7], [0.0, 2.0]]).round(2).tolist()
     [[0.04, 0.96], [1.0, 0.0], [0.5, 0.5]]
@@ -236,7 +272,9 @@ class Circle(ScatterSimulation):
         self.noise = noise
         super().__init__(truth)
         if len(self.radii) != 2:
-            raise ParameterError(f"radii must be one for each of the 2 classes, got {list(self.radii)}")
+            raise ParameterError(
+                f"radii must be one for each of the 2 classes, got {list(self.radii)}"
+            )
 
     @cached_property
     def kept(self) -> np.ndarray:
@@ -252,12 +290,16 @@ class Circle(ScatterSimulation):
             return mass(1 / cos, w) * mass(1 / sin, w)
 
         # All four quadrants are alike, and both halves of one; below π/4 the maximum is smooth.
-        return np.array([integral(lambda t, w=w: within(t, w), 0, np.pi / 4) / (np.pi / 4) for w in self.radii])
+        return np.array(
+            [integral(lambda t, w=w: within(t, w), 0, np.pi / 4) / (np.pi / 4) for w in self.radii]
+        )
 
     def _propose(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         t = rng.uniform(0, 2 * np.pi, len(labels))
         axes = 2 if self.noise == "per_axis" else 1
-        radius = np.take(self.radii, labels)[:, None] + rng.normal(0, self.noise_std, (len(labels), axes))
+        radius = np.take(self.radii, labels)[:, None] + rng.normal(
+            0, self.noise_std, (len(labels), axes)
+        )
         return radius * np.column_stack([np.cos(t), np.sin(t)])
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
@@ -266,14 +308,19 @@ class Circle(ScatterSimulation):
 
     def _log_radial(self, X: np.ndarray) -> np.ndarray:
         """Log density of each class before the cut: Float[m, 2]."""
-        r, w, s = np.maximum(np.hypot(X[:, :1], X[:, 1:]), AXIS), np.asarray(self.radii), self.noise_std
+        r, w, s = (
+            np.maximum(np.hypot(X[:, :1], X[:, 1:]), AXIS),
+            np.asarray(self.radii),
+            self.noise_std,
+        )
         both_signs = np.logaddexp(-0.5 * ((r - w) / s) ** 2, -0.5 * ((r + w) / s) ** 2)
         return both_signs - np.log((2 * np.pi) ** 1.5 * s * r)
 
     def _log_per_axis(self, X: np.ndarray) -> np.ndarray:
         """Log density of each class before the cut: Float[m, 2].
 
-        Points are taken in order of their distance from the nearer axis, because the nearer it is, the longer is the range of v.
+        Points are taken in order of their distance from the nearer axis, because the nearer it is,
+        the longer is the range of v.
         """
         distance = np.maximum(np.abs(X), AXIS)
         logs = np.empty((len(X), 2))
@@ -283,14 +330,18 @@ class Circle(ScatterSimulation):
             v, step = self._nodes(*distance[rows].min(axis=0))
             a = np.hypot(distance[rows, :1], distance[rows, :1] * np.exp(v))
             b = np.hypot(distance[rows, 1:], distance[rows, 1:] * np.exp(-v))
-            logs[rows] = np.column_stack([self._log_sum(a, b, w) for w in self.radii]) + np.log(step)
+            logs[rows] = np.column_stack([self._log_sum(a, b, w) for w in self.radii]) + np.log(
+                step
+            )
         return logs - 2 * np.log(2 * np.pi * self.noise_std)
 
     def _nodes(self, x1: float, x2: float) -> tuple[np.ndarray, float]:
-        """Nodes v of the trapezoidal rule, and their distance, for points at least ``x1`` and ``x2`` from the axes.
+        """Nodes v of the trapezoidal rule, and their distance, for points at least ``x1`` and
+        ``x2`` from the axes.
 
-        The integrand's exponent is at least -max(w, √2 - w)²/s² at v = 0; the range ends where A or B makes it smaller by 37, which is
-        2^-53. The integrand's peaks are no narrower than s/w, and half of that leaves a relative error of exp(-8π²).
+        The integrand's exponent is at least -max(w, √2 - w)²/s² at v = 0; the range ends where A or
+        B makes it smaller by 37, which is 2^-53. The integrand's peaks are no narrower than s/w,
+        and half of that leaves a relative error of exp(-8π²).
         """
         s, w = self.noise_std, max(self.radii)
         far = w + np.sqrt(2 * max(w, np.sqrt(2) - min(self.radii)) ** 2 + 2 * 37 * s**2)
@@ -299,7 +350,9 @@ class Circle(ScatterSimulation):
         return v, v[1] - v[0]
 
     def _log_sum(self, a: np.ndarray, b: np.ndarray, w: float) -> np.ndarray:
-        """Log of the sum over v of both factors' product, for ``a`` and ``b`` of shape (m, nodes): Float[m]."""
+        """Log of the sum over v of both factors' product, for ``a`` and ``b`` of shape (m, nodes):
+        Float[m].
+        """
         s = self.noise_std
         exponent = -((a - w) ** 2 + (b - w) ** 2) / (2 * s**2)
         top = exponent.max(axis=1, keepdims=True)
@@ -308,13 +361,15 @@ class Circle(ScatterSimulation):
 
 
 class CurveSimulation(ScatterSimulation):
-    """x1 uniform in (-1, 1), x2 = g_c(x1) + N(0, noise_std²) for class c, cut off at the box (-1, 1)²: Dey et al. (2024), Appendix C.
+    """x1 uniform in (-1, 1), x2 = g_c(x1) + N(0, noise_std²) for class c, cut off at the box (-1,
+    1)²: Dey et al. (2024), Appendix C.
 
     Notes
     -----
-    The paper does not say how x1 is drawn, nor has it densities: uniform, as its figures were made, and ours.
-    The density of class c in the box is f_c(x) = φ((x2 - g_c(x1)) / s) / (2 s Z_c), with s the noise's standard deviation and
-    Z_c = ½ ∫ P(|g_c(t) + N(0, s²)| < 1) dt over (-1, 1), the share of rows that the box keeps.
+    The paper does not say how x1 is drawn, nor has it densities: uniform, as its figures were made,
+    and ours. The density of class c in the box is f_c(x) = φ((x2 - g_c(x1)) / s) / (2 s Z_c), with
+    s the noise's standard deviation and Z_c = ½ ∫ P(|g_c(t) + N(0, s²)| < 1) dt over (-1, 1), the
+    share of rows that the box keeps.
     """
 
     noise_std: float
@@ -327,7 +382,9 @@ class CurveSimulation(ScatterSimulation):
             height = self._curves(t)[..., c]
             return normal_mass(-1 - height, 1 - height, self.noise_std)
 
-        return np.array([integral(lambda t, c=c: mass(t, c), -1, 1) / 2 for c in range(len(self.classes))])
+        return np.array(
+            [integral(lambda t, c=c: mass(t, c), -1, 1) / 2 for c in range(len(self.classes))]
+        )
 
     @abstractmethod
     def _curves(self, t: np.ndarray) -> np.ndarray:
@@ -344,14 +401,15 @@ class CurveSimulation(ScatterSimulation):
 
 
 class Sinewave(CurveSimulation):
-    """One class scatters around a sine, the other around a cosine of the same frequency: *Sinewave* of Dey et al. (2024), Appendix C.
+    """One class scatters around a sine, the other around a cosine of the same frequency: *Sinewave*
+    of Dey et al. (2024), Appendix C.
 
     Parameters
     ----------
     noise_std : standard deviation of x2 around the curve.
     frequency : radians per unit of x1. The paper's figures have 4, its text has π.
-    first : the curve of class 0. The paper's figures have sin(4 x) for class 0 and cos(4 x) for class 1, its text cos(π x) for class 0
-        and sin(π x) for class 1.
+    first : the curve of class 0. The paper's figures have sin(4 x) for class 0 and cos(4 x) for
+        class 1, its text cos(π x) for class 0 and sin(π x) for class 1.
     truth : the truth of ``posterior``.
 
     >>> Sinewave().posterior([[0.0, 0.0], [0.0, 0.95]]).round(3).tolist()
@@ -361,7 +419,11 @@ class Sinewave(CurveSimulation):
     name = "sinewave"
 
     def __init__(
-        self, noise_std: NoiseStd = 0.1, frequency: Positive = 4.0, first: Literal["sin", "cos"] = "sin", truth: Truth = "exact"
+        self,
+        noise_std: NoiseStd = 0.1,
+        frequency: Positive = 4.0,
+        first: Literal["sin", "cos"] = "sin",
+        truth: Truth = "exact",
     ) -> None:
         self.noise_std = noise_std
         self.frequency = frequency
@@ -374,7 +436,8 @@ class Sinewave(CurveSimulation):
 
 
 class Polynomial(CurveSimulation):
-    """Class c scatters around x2 = x1 ** exponents[c]: *Polynomial* of Dey et al. (2024), Appendix C.
+    """Class c scatters around x2 = x1 ** exponents[c]: *Polynomial* of Dey et al. (2024), Appendix
+    C.
 
     Parameters
     ----------
@@ -388,12 +451,16 @@ class Polynomial(CurveSimulation):
 
     name = "polynomial"
 
-    def __init__(self, noise_std: NoiseStd = 0.1, exponents: Sequence[Count] = (1, 3), truth: Truth = "exact") -> None:
+    def __init__(
+        self, noise_std: NoiseStd = 0.1, exponents: Sequence[Count] = (1, 3), truth: Truth = "exact"
+    ) -> None:
         self.noise_std = noise_std
         self.exponents = exponents
         super().__init__(truth)
         if len(self.exponents) != 2:
-            raise ParameterError(f"exponents must be one for each of the 2 classes, got {list(self.exponents)}")
+            raise ParameterError(
+                f"exponents must be one for each of the 2 classes, got {list(self.exponents)}"
+            )
 
     def _curves(self, t: np.ndarray) -> np.ndarray:
         return np.stack([t**a for a in self.exponents], axis=-1)

@@ -1,4 +1,5 @@
-"""Shapes: images of a circle or of a rectangle somewhere on black, and the canvas that such images are painted on.
+"""Shapes: images of a circle or of a rectangle somewhere on black, and the canvas that such images
+are painted on.
 
 Point clouds whose first two features draw circles, lines or squares, and whose others are noise.
 """
@@ -24,7 +25,8 @@ ROWS_AT_A_TIME = 32
 
 @dataclass(frozen=True)
 class Canvas:
-    """Where shapes are painted, one in each image, on black, as those of Dey et al. (2024), Section 5.2.1.
+    """Where shapes are painted, one in each image, on black, as those of Dey et al. (2024), Section
+    5.2.1.
 
     Attributes
     ----------
@@ -39,10 +41,14 @@ class Canvas:
     rotated: bool
     inside: bool
 
-    def paint(self, half: np.ndarray, is_box: np.ndarray, intensity: float, rng: np.random.Generator) -> np.ndarray:
-        """Paint ellipses and rectangles at random places: Float32[n, channels, size, size] in [0, 1].
+    def paint(
+        self, half: np.ndarray, is_box: np.ndarray, intensity: float, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Paint ellipses and rectangles at random places: Float32[n, channels, size, size] in [0,
+        1].
 
-        A pixel belongs to a shape if its centre does; there is no anti-aliasing. What is thinner than a pixel is painted a pixel wide.
+        A pixel belongs to a shape if its centre does; there is no anti-aliasing. What is thinner
+        than a pixel is painted a pixel wide.
 
         Parameters
         ----------
@@ -61,7 +67,9 @@ class Canvas:
             painted = np.flatnonzero(is_box == box)
             for start in range(0, len(painted), ROWS_AT_A_TIME):
                 rows = painted[start : start + ROWS_AT_A_TIME]
-                images[rows] = self._covered(centre[rows], half[rows], axes[rows], box=box)[:, None] * np.float32(intensity / 255)
+                images[rows] = self._covered(centre[rows], half[rows], axes[rows], box=box)[
+                    :, None
+                ] * np.float32(intensity / 255)
         return images
 
     def _reach(self, half: np.ndarray, is_box: np.ndarray, axes: np.ndarray) -> np.ndarray:
@@ -73,25 +81,34 @@ class Canvas:
         reach = np.where(is_box[:, None], parts.sum(axis=2), np.hypot(parts[..., 0], parts[..., 1]))
         if (largest := 2 * reach.max(initial=0)) > self.size:
             what = f"a shape {largest:.4g} pixels wide does not fit into images of {self.size}"
-            raise ParameterError(f"{what}; raise size, make the shape smaller, or set inside to false")
+            raise ParameterError(
+                f"{what}; raise size, make the shape smaller, or set inside to false"
+            )
         return reach
 
-    def _covered(self, centre: np.ndarray, half: np.ndarray, axes: np.ndarray, *, box: bool) -> np.ndarray:
-        """Which pixels have their centre in the rectangle or ellipse: Bool[m, size, size], rows of pixels first."""
+    def _covered(
+        self, centre: np.ndarray, half: np.ndarray, axes: np.ndarray, *, box: bool
+    ) -> np.ndarray:
+        """Which pixels have their centre in the rectangle or ellipse: Bool[m, size, size], rows of
+        pixels first.
+        """
         at = np.arange(self.size) + 0.5
         dx, dy = (at - centre[:, :1])[:, None, :], (at - centre[:, 1:])[:, :, None]
         (a, b), (cos, sin) = half.T[..., None, None], axes.T[..., None, None]
         u, v = dx / a, dy / b
-        if self.rotated:  # otherwise u is a row and v a column, and only their sum is a square: 4000 images take .1 s, not .6 s
+        # otherwise u is a row and v a column, and only their sum is a square: 4000 images take .1
+        # s, not .6 s
+        if self.rotated:
             u, v = cos * dx / a + sin * dy / a, cos * dy / b - sin * dx / b
         return (np.abs(u) <= 1) & (np.abs(v) <= 1) if box else u**2 + v**2 <= 1
 
 
 class Shapes:
-    """Images of a grey circle (class "circle") or a grey rectangle (class "rectangle") at a random place on black.
+    """Images of a grey circle (class "circle") or a grey rectangle (class "rectangle") at a random
+    place on black.
 
-    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3. The classes have names, not numbers, so that
-    records, predictions and pictures say which is which.
+    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3. The
+    classes have names, not numbers, so that records, predictions and pictures say which is which.
 
     Parameters
     ----------
@@ -100,17 +117,21 @@ class Shapes:
     radius : of a circle, in pixels.
     sides : width and height of a rectangle, in pixels.
     intensity : of the shape's pixels, of 255.
-    rotated : turn each rectangle by a random angle; the paper says nothing of angles, and its picture has none.
-    inside : keep shapes whole: centres are uniform where the shape fits. False is the paper's text, centres uniform over the image.
+    rotated : turn each rectangle by a random angle; the paper says nothing of angles, and its
+    picture has none.
+    inside : keep shapes whole: centres are uniform where the shape fits. False is the paper's text,
+        centres uniform over the image.
 
     Notes
     -----
-    The text has centres "randomly sampled within a square with sides 100", which is the image, and does not say what becomes of shapes
-    that leave it. If they were cut, 60 % of the rectangles would not have the sides that the text gives them, and 36 % of the circles
-    would not be circles; and as a cut shape is one with shorter axes, the border would vary by itself, in training too, what ellipses
-    out of distribution are there to vary (:class:`kdgraph.data.ood.shifts.SemanticShifts`). So shapes are whole by default. Either way the
-    class can be seen in every image, so that the best possible error is 0: with the default sizes what is left of a cut rectangle is at
-    least 25 pixels wide, and a circle at most 20.
+    The text has centres "randomly sampled within a square with sides 100", which is the image, and
+    does not say what becomes of shapes that leave it. If they were cut, 60 % of the rectangles
+    would not have the sides that the text gives them, and 36 % of the circles would not be circles;
+    and as a cut shape is one with shorter axes, the border would vary by itself, in training too,
+    what ellipses out of distribution are there to vary
+    (:class:`kdgraph.data.ood.shifts.SemanticShifts`). So shapes are whole by default. Either way
+    the class can be seen in every image, so that the best possible error is 0: with the default
+    sizes what is left of a cut rectangle is at least 25 pixels wide, and a circle at most 20.
 
     P(y|x) is 0 or 1 on these images and not defined on any other, so there is no posterior.
 
@@ -154,25 +175,34 @@ class Shapes:
         """
         y = balanced_labels(n, 2, rng)
         canvas = Canvas(self.size, self.channels, self.rotated, self.inside)
-        return canvas.paint(half_axes(y == 1, self.radius, self.sides), y == 1, self.intensity, rng), y
+        return (
+            canvas.paint(half_axes(y == 1, self.radius, self.sides), y == 1, self.intensity, rng),
+            y,
+        )
 
 
 def half_axes(is_box: np.ndarray, radius: float, sides: Sequence[float]) -> np.ndarray:
-    """Half of the width and height of a rectangle where ``is_box``, Bool[n], else the radius twice: Float[n, 2] (Section 5.2.1)."""
+    """Half of the width and height of a rectangle where ``is_box``, Bool[n], else the radius twice:
+    Float[n, 2] (Section 5.2.1).
+    """
     return np.where(is_box[:, None], np.array(sides) / 2, radius)
 
 
 Drawn = Literal["circles", "lines", "squares"]
-"""Two of each, one a class: circles of radius 1 and ½, the diagonals of a square, squares with sides of 2 and 1."""
+"""Two of each, one a class: circles of radius 1 and ½, the diagonals of a square, squares with
+sides of 2 and 1.
+"""
 SIZES = np.array([1.0, 0.5])
 """Of the circles and squares of class 0 and class 1: radius, and half of a side."""
 
 
 class PointCloud:
-    """Points along two shapes of a kind in the plane, and uniform noise in [-1, 1] in every further dimension.
+    """Points along two shapes of a kind in the plane, and uniform noise in [-1, 1] in every further
+    dimension.
 
-    The clouds of Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Figures 6 and 7, of which the paper gives the
-    names and that "two dimensional projections look like" them; sizes, noise and classes are ours.
+    The clouds of Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Figures 6
+    and 7, of which the paper gives the names and that "two dimensional projections look like" them;
+    sizes, noise and classes are ours.
 
     Parameters
     ----------
@@ -189,7 +219,9 @@ class PointCloud:
 
     classes = np.arange(2)
 
-    def __init__(self, shape: Drawn, n_dims: Annotated[int, Range(2)] = 2, noise_std: NonNegative = 0.05) -> None:
+    def __init__(
+        self, shape: Drawn, n_dims: Annotated[int, Range(2)] = 2, noise_std: NonNegative = 0.05
+    ) -> None:
         self.shape: Drawn = shape
         self.n_dims = n_dims
         self.noise_std = noise_std
@@ -198,7 +230,9 @@ class PointCloud:
         self.feature_names = tuple(f"x{i + 1}" for i in range(n_dims))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw ``n`` rows in random order, as many of each class as ``n`` allows. X: Float[n, d], y: Int[n]."""
+        """Draw ``n`` rows in random order, as many of each class as ``n`` allows. X: Float[n, d],
+        y: Int[n].
+        """
         y = balanced_labels(n, 2, rng)
         plane = OUTLINES[self.shape](y, rng) + rng.normal(0, self.noise_std, (n, 2))
         return np.hstack([plane, rng.uniform(-1, 1, (n, self.n_dims - 2))]), y
@@ -216,10 +250,16 @@ def _lines(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _squares(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A point of one side, and which of the four it is."""
-    along, end, upright = rng.uniform(-1, 1, len(y)), rng.choice([-1.0, 1.0], len(y)), rng.random(len(y)) < 0.5
+    along, end, upright = (
+        rng.uniform(-1, 1, len(y)),
+        rng.choice([-1.0, 1.0], len(y)),
+        rng.random(len(y)) < 0.5,
+    )
     side = np.column_stack([along, end])
     return SIZES[y, None] * np.where(upright[:, None], side[:, ::-1], side)
 
 
 OUTLINES = {"circles": _circles, "lines": _lines, "squares": _squares}
-"""Shape → (Int[n] of classes, generator) → Float[n, 2] of points on it, uniform in the angle or along the line."""
+"""Shape → (Int[n] of classes, generator) → Float[n, 2] of points on it, uniform in the angle or
+along the line.
+"""

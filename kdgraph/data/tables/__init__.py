@@ -1,6 +1,15 @@
-"""Sources of a fixed number of rows: files of the user's own, arrays, text, and what scikit-learn ships or makes."""
+"""Sources of a fixed number of rows: files of the user's own, arrays, text, and what scikit-learn
+ships or makes.
+"""
 
-from kdgraph.data.tables.scikit_learn import Friedman, GaussianShells, MadeClassification, MadeRegression, SklearnTable, SwissRoll
+from kdgraph.data.tables.scikit_learn import (
+    Friedman,
+    GaussianShells,
+    MadeClassification,
+    MadeRegression,
+    SklearnTable,
+    SwissRoll,
+)
 from kdgraph.data.tables.score_file import ScoreFile
 from kdgraph.data.tables.table_files import ArrayFile, TableFile
 from kdgraph.data.tables.text import Newsgroups, TextFile

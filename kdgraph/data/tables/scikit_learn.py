@@ -19,40 +19,56 @@ REGRESSION = {"diabetes"}
 
 
 class SklearnTable:
-    """A table of scikit-learn, as it is shipped: its features, classes and names; of diabetes the features as they were measured.
+    """A table of scikit-learn, as it is shipped: its features, classes and names; of diabetes the
+    features as they were measured.
 
     Parameters
     ----------
-    loader : digits (1797 rows, 64 features, 10 classes), breast_cancer (569, 30, 2), wine (178, 13, 3), iris (150, 4, 3), or, for
-        regression, diabetes (442, 10).
+    loader : digits (1797 rows, 64 features, 10 classes), breast_cancer (569, 30, 2), wine (178, 13,
+        3), iris (150, 4, 3), or, for regression, diabetes (442, 10).
 
     >>> SklearnTable("iris").load().X.shape
     (150, 4)
     """
 
-    def __init__(self, loader: Literal["digits", "breast_cancer", "wine", "iris", "diabetes"]) -> None:
+    def __init__(
+        self, loader: Literal["digits", "breast_cancer", "wine", "iris", "diabetes"]
+    ) -> None:
         self.loader = loader
         check_parameters(self)
 
     @property
     def name(self) -> str:
-        """The loader's name; of diabetes a longer one, since a table of OpenML with classes is called so."""
+        """The loader's name; of diabetes a longer one, since a table of OpenML with classes is
+        called so.
+        """
         return "diabetes_progression" if self.loader == "diabetes" else self.loader
 
     def load(self) -> Dataset:
         """The whole table."""
-        from sklearn import datasets  # here, not above: a command line that only lists configurations must not wait for scikit-learn
+        from sklearn import (
+            datasets,
+        )  # here, not above: a command line that only lists configurations must not wait for scikit-learn
 
         options = {"scaled": False} if self.loader == "diabetes" else {}
         bunch = getattr(datasets, f"load_{self.loader}")(**options)
         names = tuple(str(name) for name in bunch.feature_names)
         if self.loader in REGRESSION:
-            return Dataset(self.name, np.ascontiguousarray(bunch.data), bunch.target, np.empty(0), names, "regression")
+            return Dataset(
+                self.name,
+                np.ascontiguousarray(bunch.data),
+                bunch.target,
+                np.empty(0),
+                names,
+                "regression",
+            )
         return Dataset.from_labels(self.name, bunch.data, bunch.target, names)
 
 
 Draw = Annotated[int, Range(0)]
-"""Which of the sets that the same parameters can make; a run's seed decides only how it is split."""
+"""Which of the sets that the same parameters can make; a run's seed decides only how it is
+split.
+"""
 
 
 class _Made:
@@ -64,19 +80,29 @@ class _Made:
 
     def load(self) -> Dataset:
         """The whole table."""
-        from sklearn import datasets  # here, not above: a command line that only lists configurations must not wait for scikit-learn
+        from sklearn import (
+            datasets,
+        )  # here, not above: a command line that only lists configurations must not wait for scikit-learn
 
         X, y = self._make(datasets, random_state=self.draw)[:2]
         if self.task == "classification":
             return Dataset.from_labels(self.name, X, y)
-        return Dataset(self.name, X, y, np.empty(0), tuple(f"x{i + 1}" for i in range(X.shape[1])), "regression")
+        return Dataset(
+            self.name,
+            X,
+            y,
+            np.empty(0),
+            tuple(f"x{i + 1}" for i in range(X.shape[1])),
+            "regression",
+        )
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
         raise NotImplementedError
 
 
 class MadeClassification(_Made):
-    """Clusters at corners of a hypercube, some to each class, among features that tell nothing (``make_classification``).
+    """Clusters at corners of a hypercube, some to each class, among features that tell nothing
+    (``make_classification``).
 
     Parameters
     ----------
@@ -119,11 +145,17 @@ class MadeClassification(_Made):
         check_parameters(self)
         if n_informative + n_redundant > n_features:
             raise ParameterError(
-                f"n_features must be at least n_informative + n_redundant, {n_informative + n_redundant}, got {n_features}"
+                "n_features must be at least n_informative + n_redundant,"
+                f" {n_informative + n_redundant}, got {n_features}"
             )
         if n_classes * n_clusters > 2**n_informative:
-            corners = f"{n_classes} classes of {n_clusters} clusters need {n_classes * n_clusters} corners of a hypercube"
-            raise ParameterError(f"{corners}; n_informative={n_informative} gives {2**n_informative}: raise it")
+            corners = (
+                f"{n_classes} classes of {n_clusters} clusters need {n_classes * n_clusters}"
+                " corners of a hypercube"
+            )
+            raise ParameterError(
+                f"{corners}; n_informative={n_informative} gives {2**n_informative}: raise it"
+            )
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
         return datasets.make_classification(
@@ -140,7 +172,8 @@ class MadeClassification(_Made):
 
 
 class GaussianShells(_Made):
-    """Shells around one point, as many rows in each: what a Gaussian's rows are by how far they lie out (``make_gaussian_quantiles``).
+    """Shells around one point, as many rows in each: what a Gaussian's rows are by how far they lie
+    out (``make_gaussian_quantiles``).
 
     Parameters
     ----------
@@ -168,17 +201,21 @@ class GaussianShells(_Made):
         check_parameters(self)
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
-        return datasets.make_gaussian_quantiles(n_samples=self.n_rows, n_features=self.n_features, n_classes=self.n_classes, **options)
+        return datasets.make_gaussian_quantiles(
+            n_samples=self.n_rows, n_features=self.n_features, n_classes=self.n_classes, **options
+        )
 
 
 class SwissRoll(_Made):
-    """A rolled sheet in three features, cut along it into classes with as many rows each, among features of noise (``make_swiss_roll``).
+    """A rolled sheet in three features, cut along it into classes with as many rows each, among
+    features of noise (``make_swiss_roll``).
 
     Parameters
     ----------
     n_rows : rows.
     n_classes : pieces of the sheet, from the innermost to the outermost.
-    noise_std : standard deviation of the noise around the sheet, which is 21 wide and rolled up to a radius of 14.
+    noise_std : standard deviation of the noise around the sheet, which is 21 wide and rolled up to
+    a radius of 14.
     n_noise : features of Gaussian noise beside the three, as wide as these.
     draw : which set.
     name : what runs are called.
@@ -205,7 +242,9 @@ class SwissRoll(_Made):
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
         X, along = datasets.make_swiss_roll(self.n_rows, noise=self.noise_std, **options)
-        noise = np.random.default_rng(self.draw).normal(scale=X.std(), size=(self.n_rows, self.n_noise))
+        noise = np.random.default_rng(self.draw).normal(
+            scale=X.std(), size=(self.n_rows, self.n_noise)
+        )
         ranks = np.argsort(np.argsort(along))
         return np.column_stack([X, noise]), ranks * self.n_classes // self.n_rows
 
@@ -224,7 +263,12 @@ class MadeRegression(_Made):
     name = "made_regression"
 
     def __init__(
-        self, n_rows: Count = 2000, n_features: Count = 20, n_informative: Count = 5, noise_std: NonNegative = 10.0, draw: Draw = 0
+        self,
+        n_rows: Count = 2000,
+        n_features: Count = 20,
+        n_informative: Count = 5,
+        noise_std: NonNegative = 10.0,
+        draw: Draw = 0,
     ) -> None:
         self.n_rows = n_rows
         self.n_features = n_features
@@ -233,14 +277,23 @@ class MadeRegression(_Made):
         self.draw = draw
         check_parameters(self)
         if n_informative > n_features:
-            raise ParameterError(f"n_informative must be at most n_features, {n_features}, got {n_informative}")
+            raise ParameterError(
+                f"n_informative must be at most n_features, {n_features}, got {n_informative}"
+            )
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
-        return datasets.make_regression(self.n_rows, self.n_features, n_informative=self.n_informative, noise=self.noise_std, **options)
+        return datasets.make_regression(
+            self.n_rows,
+            self.n_features,
+            n_informative=self.n_informative,
+            noise=self.noise_std,
+            **options,
+        )
 
 
 class Friedman(_Made):
-    """One of the three nonlinear regressions of Friedman (1991) and Breiman (1996), ``make_friedman1`` to ``make_friedman3``.
+    """One of the three nonlinear regressions of Friedman (1991) and Breiman (1996),
+    ``make_friedman1`` to ``make_friedman3``.
 
     Parameters
     ----------
@@ -250,7 +303,13 @@ class Friedman(_Made):
     draw : which set.
     """
 
-    def __init__(self, number: Literal[1, 2, 3] = 1, n_rows: Count = 2000, noise_std: NonNegative = 1.0, draw: Draw = 0) -> None:
+    def __init__(
+        self,
+        number: Literal[1, 2, 3] = 1,
+        n_rows: Count = 2000,
+        noise_std: NonNegative = 1.0,
+        draw: Draw = 0,
+    ) -> None:
         self.number = number
         self.name = f"friedman{number}"
         self.n_rows = n_rows
@@ -259,5 +318,7 @@ class Friedman(_Made):
         check_parameters(self)
 
     def _make(self, datasets: Any, **options: Any) -> tuple[np.ndarray, ...]:
-        make: Callable[..., tuple[np.ndarray, ...]] = getattr(datasets, f"make_friedman{self.number}")
+        make: Callable[..., tuple[np.ndarray, ...]] = getattr(
+            datasets, f"make_friedman{self.number}"
+        )
         return make(self.n_rows, noise=self.noise_std, **options)

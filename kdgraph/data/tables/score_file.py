@@ -1,4 +1,5 @@
-"""Scores of classes as probabilities: rows that sum to 1 as far as their printed decimals can, or the softmax of logits.
+"""Scores of classes as probabilities: rows that sum to 1 as far as their printed decimals can, or
+the softmax of logits.
 
 Class scores of a model that was trained elsewhere: ``dataset=scores dataset.path=softmax.npz``.
 """
@@ -32,16 +33,22 @@ if TYPE_CHECKING:
 
 ScoreKind = Literal["probabilities", "logits"]
 SUM_TOLERANCE = 1e-3
-"""How far a row of probabilities may be from summing to 1, however many decimals it has; it is divided by its sum."""
+"""How far a row of probabilities may be from summing to 1, however many decimals it has; it is
+divided by its sum.
+"""
 MOST_TOLERANCE = 0.5
 """The same of probabilities of few decimals and many classes, whose sum says little."""
 PERCENT_TOLERANCE = 0.02
 """How far, as a share, sums of rows may be from 100 to be taken for sums of percent."""
 _DECIMALS = range(2, 8)
-"""Printed decimals that are looked for; of more, it takes 20,000 classes for a sum to be off by :data:`SUM_TOLERANCE`."""
+"""Printed decimals that are looked for; of more, it takes 20,000 classes for a sum to be off by
+:data:`SUM_TOLERANCE`.
+"""
 
 
-def probabilities_of(where: str, scores: np.ndarray, kind: ScoreKind, start: int = 0, way_out: str | None = None) -> np.ndarray:
+def probabilities_of(
+    where: str, scores: np.ndarray, kind: ScoreKind, start: int = 0, way_out: str | None = None
+) -> np.ndarray:
     """Return the class probabilities of each row.
 
     Parameters
@@ -72,7 +79,10 @@ def probabilities_of(where: str, scores: np.ndarray, kind: ScoreKind, start: int
     sums = scores.sum(axis=1)
     if len(bad := _improper(scores, sums, tolerance)):
         row = bad[0]
-        found = f"row {start + row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g} ({len(bad):,} such)"
+        found = (
+            f"row {start + row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g}"
+            f" ({len(bad):,} such)"
+        )
         rule = f"probabilities must be at least 0 and sum to 1 within {tolerance:.2g}"
         raise DataError(f"{where}: {rule}, {found}; {way_out or _way_out(scores, sums)}")
     return scores / sums[:, None]
@@ -84,7 +94,9 @@ def warn_of_softmax(name: str, scores: np.ndarray) -> None:
     if len(scores) and not len(_improper(wide, wide.sum(axis=1), sum_tolerance(scores))):
         way_out = override("dataset.kind", "probabilities")
         found = "each row of the scores is at least 0 and sums to 1, as probabilities do"
-        warnings.warn(f"{name}: {found}, and the softmax of them is taken; give {way_out}", stacklevel=2)
+        warnings.warn(
+            f"{name}: {found}, and the softmax of them is taken; give {way_out}", stacklevel=2
+        )
 
 
 def _improper(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndarray:
@@ -95,12 +107,14 @@ def _improper(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndar
 def sum_tolerance(scores: np.ndarray) -> float:
     """Return how far the sum of a row of printed probabilities may be from 1; ours.
 
-    K numbers that are rounded to d decimals are each off by at most half a unit of the last one, so their sum
-    is off by at most K · 0.5 · 10⁻ᵈ, and by the rounding of doubles, some units of 2⁻⁵² for each of them.
+    K numbers that are rounded to d decimals are each off by at most half a unit of the last one, so
+    their sum is off by at most K · 0.5 · 10⁻ᵈ, and by the rounding of doubles, some units of 2⁻⁵²
+    for each of them.
 
     Parameters
     ----------
-    scores : Float[n, K], of any precision; d is the least number of decimals, from 2, that all of them have.
+    scores : Float[n, K], of any precision; d is the least number of decimals, from 2, that all of
+        them have.
 
     Returns
     -------
@@ -134,40 +148,51 @@ def _way_out(scores: np.ndarray, sums: np.ndarray) -> str:
         return "divide each row by its sum, or save more decimals"
     if (np.abs(sums / 100 - 1) <= PERCENT_TOLERANCE).all():
         return "if they are percent, divide them by 100"
-    return f"divide each row by its sum, or if they are logits: {override('dataset.kind', 'logits')}"
+    return (
+        f"divide each row by its sum, or if they are logits: {override('dataset.kind', 'logits')}"
+    )
 
 
 _Read = tuple[np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]]
-"""Scores Float[n, K], labels Int[n], classes, features by layer, and what else there is to say of rows."""
+"""Scores Float[n, K], labels Int[n], classes, features by layer, and what else there is to say of
+rows.
+"""
 _WHOLE = re.compile("0|[1-9][0-9]{0,17}")
 """A whole number as it is printed, without zeros in front: text and number name the same class."""
 _SCORES_RULE = (
-    "scores must have a column for each class, [n, K]; where p is the probability of the second of two classes, "
-    "save numpy.column_stack([1 - p, p])"
+    "scores must have a column for each class, [n, K]; where p is the probability of the second of"
+    " two classes, save numpy.column_stack([1 - p, p])"
 )
 
 
 class ScoreFile:
-    """Scores of K classes for each row, with the label, and maybe features of layers of some network: nothing is trained.
+    """Scores of K classes for each row, with the label, and maybe features of layers of some
+    network: nothing is trained.
 
-    Either a table (csv, tsv, parquet, ARFF) with a column for each class, named as the labels name it, in any order; or a .npz file with an
-    array [n, K] whose column k is class k, and labels 0 to K - 1. A .npz file may hold such an array for each of many models:
-    ``dataset.scores=model_17`` reads that one.
+    Either a table (csv, tsv, parquet, ARFF) with a column for each class, named as the labels name
+    it, in any order; or a .npz file with an array [n, K] whose column k is class k, and labels 0 to
+    K - 1. A .npz file may hold such an array for each of many models: ``dataset.scores=model_17``
+    reads that one.
 
     Parameters
     ----------
     path : the file, relative to the working directory.
     target : column or array of the labels.
-    scores : array of the scores in a .npz file; None: the only one of two dimensions. Of a table, all columns that nothing else names.
+    scores : array of the scores in a .npz file; None: the only one of two dimensions. Of a table,
+    all columns that nothing else names.
     kind : "probabilities", which are divided by their sum, or "logits", whose softmax is taken.
-    split_column : column of a table, or array of words in a .npz file, that says calibration, test or unused.
+    split_column : column of a table, or array of words in a .npz file, that says calibration, test
+    or unused.
     made_by : the command that makes the file, which is told where it is not there.
     name : what runs are called; None: the file's name without its ending.
-    group : column of a table, or array of a .npz file, that says whom a row belongs to, where groups are measured apart.
-    features : arrays [n, m] of a .npz file, or first words of columns of a table ("hidden" for hidden1, hidden2, …, with nothing but a
-        number behind it), each a layer in which methods and metrics that look for near rows can look (``features.layer``); the first where
-        they name none. Calibrators of scores do not see them.
-    encoding, separator : of a table in text; see :class:`kdgraph.data.tables.table_files.TableFile`.
+    group : column of a table, or array of a .npz file, that says whom a row belongs to, where
+    groups are measured apart.
+    features : arrays [n, m] of a .npz file, or first words of columns of a table ("hidden" for
+        hidden1, hidden2, …, with nothing but a number behind it), each a layer in which methods and
+        metrics that look for near rows can look (``features.layer``); the first where they name
+        none. Calibrators of scores do not see them.
+    encoding, separator : of a table in text; see
+        :class:`kdgraph.data.tables.table_files.TableFile`.
     """
 
     def __init__(
@@ -203,28 +228,54 @@ class ScoreFile:
         self._found()
 
     def load(self) -> Dataset:
-        """All rows; X: Float64[n, K + m], class probabilities, and behind them the features that were named.
+        """All rows; X: Float64[n, K + m], class probabilities, and behind them the features that
+        were named.
 
         Raises
         ------
         DataError
-            In one line, if the file is not there or not what its ending says, a label has no score, or a row is no distribution.
+            In one line, if the file is not there or not what its ending says, a label has no score,
+            or a row is no distribution.
         """
         from kdgraph.data.files.tables import SUFFIXES
 
         path = self._found()
         suffix = suffix_of(path, (".npz", *SUFFIXES))
-        scores, y, classes, layers, more = self._from_arrays() if suffix == ".npz" else self._from_table()
-        facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "n_rows": len(y), "kind": self.kind}
+        scores, y, classes, layers, more = (
+            self._from_arrays() if suffix == ".npz" else self._from_table()
+        )
+        facts = {
+            "source": "file",
+            "path": self.path,
+            "sha256": sha256_of(path),
+            "n_rows": len(y),
+            "kind": self.kind,
+        }
         probabilities = probabilities_of(self.name, self._finite(scores, "scores"), self.kind)
         scores = self._finite(scores, "scores")
         if self.kind == "logits":
             warn_of_softmax(self.name, scores)
         probabilities = probabilities_of(self.name, scores, self.kind)
-        X = np.hstack([probabilities, *(self._numbers(frame, "features") for frame in layers.values())])
-        names = [str(name) for part in (classes.tolist(), *(frame.columns for frame in layers.values())) for name in part]
+        X = np.hstack(
+            [probabilities, *(self._numbers(frame, "features") for frame in layers.values())]
+        )
+        names = [
+            str(name)
+            for part in (classes.tolist(), *(frame.columns for frame in layers.values()))
+            for name in part
+        ]
         given = tuple((name, frame.shape[1]) for name, frame in layers.items())
-        return Dataset(self.name, X, y, classes, tuple(names), facts=facts, given_scores=True, given_layers=given, **more)
+        return Dataset(
+            self.name,
+            X,
+            y,
+            classes,
+            tuple(names),
+            facts=facts,
+            given_scores=True,
+            given_layers=given,
+            **more,
+        )
 
     def _form(self) -> Format:
         return Format(self.encoding, self.separator)
@@ -244,7 +295,10 @@ class ScoreFile:
         for name, words in columns.items():
             if words.shape != y.shape or words.dtype.kind not in "biufU":
                 found = f"got {words.dtype} of shape {words.shape}"
-                raise DataError(f"{said(self.path)}: {name} must have one word for each of {len(y)} rows, {found}")
+                raise DataError(
+                    f"{said(self.path)}: {name} must have one word for each of {len(y)} rows,"
+                    f" {found}"
+                )
         layers = {name: self._layer(name, array, len(y)) for name, array in arrays.items()}
         more = self._about_rows({name: Series(words, name=name) for name, words in columns.items()})
         return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, more
@@ -252,33 +306,67 @@ class ScoreFile:
     def _check_shapes(self, scores: np.ndarray, y: np.ndarray) -> None:
         """Raise DataError unless scores are numbers [n, K] and labels [n]."""
         if y.ndim != 1:
-            way_out = f"save {self.target}.argmax(axis=1)" if y.ndim == 2 and y.shape[1] > 1 else f"save {self.target}.ravel()"
+            way_out = (
+                f"save {self.target}.argmax(axis=1)"
+                if y.ndim == 2 and y.shape[1] > 1
+                else f"save {self.target}.ravel()"
+            )
             rule = "labels must be one number for each row, [n]"
-            raise DataError(f"{said(self.path)}: {self.target} has shape {y.shape}, and {rule}; {way_out}")
+            raise DataError(
+                f"{said(self.path)}: {self.target} has shape {y.shape}, and {rule}; {way_out}"
+            )
         if scores.ndim != 2:
-            raise DataError(f"{said(self.path)}: scores have shape {scores.shape}, and {_SCORES_RULE}")
+            raise DataError(
+                f"{said(self.path)}: scores have shape {scores.shape}, and {_SCORES_RULE}"
+            )
         if scores.dtype.kind not in "iuf" or len(y) != len(scores):
             shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
-            raise DataError(f"{said(self.path)}: scores must be numbers [n, K] with a label for each row, got shapes {shapes}")
+            raise DataError(
+                f"{said(self.path)}: scores must be numbers [n, K] with a label for each row, got"
+                f" shapes {shapes}"
+            )
 
     def _layer(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
         from pandas import DataFrame
 
-        if array.ndim != 2 or array.shape[1] == 0 or len(array) != n or array.dtype.kind not in "biuf":
+        if (
+            array.ndim != 2
+            or array.shape[1] == 0
+            or len(array) != n
+            or array.dtype.kind not in "biuf"
+        ):
             found = f"got {array.dtype} of shape {array.shape}"
-            raise DataError(f"{said(self.path)}: features {name} must be numbers [n, m] with a row for each of {n} labels, {found}")
+            raise DataError(
+                f"{said(self.path)}: features {name} must be numbers [n, m] with a row for each of"
+                f" {n} labels, {found}"
+            )
         return DataFrame(array, columns=[f"{name}{j + 1}" for j in range(array.shape[1])])
 
-    def _arrays(self) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Scores, labels, what else is asked of rows, and features; no other array of the file, which may have those of many models."""
+    def _arrays(
+        self,
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Scores, labels, what else is asked of rows, and features; no other array of the file,
+        which may have those of many models.
+        """
         with open_npz(self._found()) as found:
             wanted = self.scores or self._only_matrix(found)
             features = [("features", name) for name in self.features]
-            for key, name in (("scores", wanted), ("target", self.target), *self._named(), *features):
+            for key, name in (
+                ("scores", wanted),
+                ("target", self.target),
+                *self._named(),
+                *features,
+            ):
                 if name not in found.files:
-                    known = did_you_mean(str(name), found.files, f"; it has {some(found.files, 10) or 'none'}")
-                    raise DataError(f"{said(self.path)} has no array '{name}' (dataset.{key}){known}")
-            about, layers = ({name: found[name] for _, name in names} for names in (self._named(), features))
+                    known = did_you_mean(
+                        str(name), found.files, f"; it has {some(found.files, 10) or 'none'}"
+                    )
+                    raise DataError(
+                        f"{said(self.path)} has no array '{name}' (dataset.{key}){known}"
+                    )
+            about, layers = (
+                {name: found[name] for _, name in names} for names in (self._named(), features)
+            )
             return found[wanted], found[self.target], about, layers
 
     def _only_matrix(self, found: NpzFile) -> str:
@@ -290,15 +378,26 @@ class ScoreFile:
             return matrices[0]
         if matrices:
             way_out = f"name that of the scores: {override('dataset.scores', matrices[0])}"
-            raise DataError(f"{said(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)}; {way_out}")
+            raise DataError(
+                f"{said(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)}; {way_out}"
+            )
         if shapes:
             name, shape = next(iter(shapes.items()))
             raise DataError(f"{said(self.path)}: {name} has shape {shape}, and {_SCORES_RULE}")
-        raise DataError(f"{said(self.path)} has no array of scores [n, K]; it has {some(found.files, 10) or 'none'}")
+        raise DataError(
+            f"{said(self.path)} has no array of scores [n, K]; it has"
+            f" {some(found.files, 10) or 'none'}"
+        )
 
     def _named(self) -> list[tuple[str, str]]:
-        """What says more of a row than its scores and its label: key and name of the column or array."""
-        return [(key, name) for key, name in (("split_column", self.split_column), ("group", self.group)) if name is not None]
+        """What says more of a row than its scores and its label: key and name of the column or
+        array.
+        """
+        return [
+            (key, name)
+            for key, name in (("split_column", self.split_column), ("group", self.group))
+            if name is not None
+        ]
 
     def _about_rows(self, columns: Mapping[Any, pd.Series]) -> dict[str, Any]:
         """Roles and groups of a data set."""
@@ -309,7 +408,9 @@ class ScoreFile:
             found["roles"] = roles_of_column(self.name, columns[self.split_column], trains=False)
         if self.group is not None:
             found["groups_are_target"] = self.group == self.target
-            found["groups"], found["group_names"] = groups_of_values(self.name, f"dataset.group='{self.group}'", columns[self.group])
+            found["groups"], found["group_names"] = groups_of_values(
+                self.name, f"dataset.group='{self.group}'", columns[self.group]
+            )
         return found
 
     def _from_table(self) -> _Read:
@@ -320,17 +421,34 @@ class ScoreFile:
         frame = read_table(path, self._form()).frame
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
         if twice := sorted(set(frame.columns[frame.columns.duplicated()])):
-            raise DataError(f"{self.name}: several columns have the same name ({some(twice)}); give each column its own")
+            raise DataError(
+                f"{self.name}: several columns have the same name ({some(twice)}); give each column"
+                " its own"
+            )
         for key, column in (("target", self.target), *self._named()):
             if column not in frame.columns:
                 raise no_such_column(self.name, key, column, list(frame.columns))
-        others = [column for column in frame.columns if column not in (self.target, self.split_column, self.group)]
+        others = [
+            column
+            for column in frame.columns
+            if column not in (self.target, self.split_column, self.group)
+        ]
         columns = list(without_row_numbers(self.name, frame[others]).columns)
-        layers = {name: frame[[column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]] for name in self.features}
+        layers = {
+            name: frame[
+                [column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]
+            ]
+            for name in self.features
+        }
         if missing := [name for name, found in layers.items() if not found.shape[1]]:
             rule = f"no column is '{missing[0]}' with a number behind it (dataset.features)"
-            raise DataError(f"{self.name}: {rule}; name the first word of columns, as hidden of hidden1 and hidden2")
-        columns = [column for column in columns if not any(column in found for found in layers.values())]
+            raise DataError(
+                f"{self.name}: {rule}; name the first word of columns, as hidden of hidden1 and"
+                " hidden2"
+            )
+        columns = [
+            column for column in columns if not any(column in found for found in layers.values())
+        ]
         are_numbers = all(_WHOLE.fullmatch(column) for column in columns)
         columns.sort(key=int if are_numbers else str)
         y = self._positions(self._cells(path, frame, self.target), columns)
@@ -343,24 +461,36 @@ class ScoreFile:
         return scores, y, np.array(columns, dtype=int if are_numbers else str), layers, more
 
     def _cells(self, path: Path, frame: pd.DataFrame, name: str) -> pd.Series:
-        """Return the cells of a column of names as text, [n]: in csv and tsv as they stand there; "" where one is empty.
+        """Return the cells of a column of names as text, [n]: in csv and tsv as they stand there;
+        "" where one is empty.
 
-        There NA, true and 01 are names like others, though pandas reads them as missing, a truth value and 1.
+        There NA, true and 01 are names like others, though pandas reads them as missing, a truth
+        value and 1.
         """
         from kdgraph.data.files.tables import text_of_column
         from kdgraph.data.frames.features import plain
 
         cells = text_of_column(path, self._form(), name)
-        return frame[name].astype(object).map(plain, na_action="ignore").fillna("").astype(str) if cells is None else cells
+        return (
+            frame[name].astype(object).map(plain, na_action="ignore").fillna("").astype(str)
+            if cells is None
+            else cells
+        )
 
     def _positions(self, labels: pd.Series, columns: Sequence[str]) -> np.ndarray:
         """Return the position of each label among the columns of scores, Int[n]."""
         if (empty := np.flatnonzero(labels == "")).size:
-            found = f"{len(empty):,} of {len(labels):,} rows have no label in '{self.target}' (first: row {empty[0]})"
+            found = (
+                f"{len(empty):,} of {len(labels):,} rows have no label in '{self.target}' (first:"
+                f" row {empty[0]})"
+            )
             raise DataError(f"{self.name}: {found}; remove them")
         position_of = {label: _position(label, columns) for label in labels.unique()}
         if unknown := sorted(label for label, position in position_of.items() if position is None):
-            raise DataError(f"{self.name}: no column has the scores of {some(unknown)}; name each column as its label")
+            raise DataError(
+                f"{self.name}: no column has the scores of {some(unknown)}; name each column as its"
+                " label"
+            )
         return labels.map(position_of).to_numpy(dtype=np.intp)
 
     def _numbers(self, frame: pd.DataFrame, what: str) -> np.ndarray:
@@ -368,26 +498,36 @@ class ScoreFile:
         try:
             found = frame.to_numpy(dtype=np.float64)
         except ValueError as error:
-            raise DataError(f"{self.name}: a column of {what} holds text ({error}); name only the target beside them") from error
+            raise DataError(
+                f"{self.name}: a column of {what} holds text ({error}); name only the target beside"
+                " them"
+            ) from error
         return self._finite(found, what)
 
     def _finite(self, found: np.ndarray, what: str) -> np.ndarray:
         if len(bad := np.flatnonzero(~np.isfinite(found).all(axis=1))):
-            raise DataError(f"{self.name}: {what} must be finite, row {bad[0]} is not ({len(bad)} such)")
+            raise DataError(
+                f"{self.name}: {what} must be finite, row {bad[0]} is not ({len(bad)} such)"
+            )
         return found
 
 
 def _position(label: str, columns: Sequence[str]) -> int | None:
     """Return the place of a label among the names of columns, or None.
 
-    The name is the label itself, else the only one that is the same truth value (True, true) or number (1.0, 01, 1).
+    The name is the label itself, else the only one that is the same truth value (True, true) or
+    number (1.0, 01, 1).
     """
     if label in columns:
         return columns.index(label)
     if label.lower() in ("true", "false"):
         same = [place for place, column in enumerate(columns) if column.lower() == label.lower()]
     else:
-        same = [place for place, column in enumerate(columns) if _number(column) == _number(label) is not None]
+        same = [
+            place
+            for place, column in enumerate(columns)
+            if _number(column) == _number(label) is not None
+        ]
     return same[0] if len(same) == 1 else None
 
 

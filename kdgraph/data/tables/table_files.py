@@ -29,20 +29,24 @@ from kdgraph.parameters import Count, check_parameters
 class TableFile:
     r"""A table in a file: csv or tsv (also .gz, .bz2, .xz), parquet, or ARFF, by its ending.
 
-    In text, an empty cell, NA, NaN, null and <NA> are missing; say of others (``missing``) that they are. A first column without a name
-    that numbers the rows is left out. Of parquet, an index that has a name is a column. ARFF's nominal attributes are categorical.
+    In text, an empty cell, NA, NaN, null and <NA> are missing; say of others (``missing``) that
+    they are. A first column without a name that numbers the rows is left out. Of parquet, an index
+    that has a name is a column. ARFF's nominal attributes are categorical.
 
     Parameters
     ----------
     path : the file, relative to the working directory.
-    target : column of the labels; or several of numbers or truth values, of which the largest counts.
-    task, drop, categorical, missing, split_groups, split_column, require, threshold, group, split_at, first_numeric,
+    target : column of the labels; or several of numbers or truth values, of which the largest
+    counts. task, drop, categorical, missing, split_groups, split_column, require, threshold, group,
+    split_at, first_numeric,
     parse_dates, date_format : see
         :class:`kdgraph.data.frames.ColumnOptions`.
-    encoding : of the text, by any name that Python has for it; latin-1 decodes anything, often wrongly.
-    separator : between cells, one character, ``tab``, or ``\s+`` for white space; None: what Excel's first line ``sep=;`` names, else a
-        comma, in tsv a tab.
-    indices : a .json or .npz file with row numbers from 0 by role (train, test, and calibration if there is one); others are unused.
+    encoding : of the text, by any name that Python has for it; latin-1 decodes anything, often
+    wrongly.
+    separator : between cells, one character, ``tab``, or ``\s+`` for white space; None: what
+        Excel's first line ``sep=;`` names, else a comma, in tsv a tab.
+    indices : a .json or .npz file with row numbers from 0 by role (train, test, and calibration if
+    there is one); others are unused.
     name : what runs are called; None: the file's name without its ending.
     """
 
@@ -92,10 +96,15 @@ class TableFile:
         check_parameters(self)
         self._form()  # a wrong name is refused before any run starts
         if indices is not None and split_column is not None:
-            raise DataError("dataset.indices and dataset.split_column both say which rows test; give one of them")
+            raise DataError(
+                "dataset.indices and dataset.split_column both say which rows test; give one of"
+                " them"
+            )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise before any run starts if a file is not there, or ``require`` shuts the table out."""
+        """Raise before any run starts if a file is not there, or ``require`` shuts the table
+        out.
+        """
         existing(self.path)
         if self.indices is not None:
             existing(self.indices, "indices")
@@ -110,7 +119,8 @@ class TableFile:
         Raises
         ------
         DataError
-            In one line, if a file is not there or not what its ending says, or the table cannot be used.
+            In one line, if a file is not there or not what its ending says, or the table cannot be
+            used.
         """
         from kdgraph.data.files.tables import read_table
 
@@ -123,22 +133,39 @@ class TableFile:
             "n_rows": len(read.frame),
             "n_columns": read.frame.shape[1],
         }
-        data = from_frame(self.name, read.frame, self.target, options=self._options(), facts=facts, feature_kinds=read.kinds)
+        data = from_frame(
+            self.name,
+            read.frame,
+            self.target,
+            options=self._options(),
+            facts=facts,
+            feature_kinds=read.kinds,
+        )
         if self.indices is None:
             return data
-        return replace(data, roles=roles_of_indices(self.name, len(data.y), read_indices(self.indices)))
+        return replace(
+            data, roles=roles_of_indices(self.name, len(data.y), read_indices(self.indices))
+        )
 
     def _form(self) -> Format:
-        single = (self.target, self.split_groups, self.group)  # of several columns the largest counts, so these hold numbers
+        single = (
+            self.target,
+            self.split_groups,
+            self.group,
+        )  # of several columns the largest counts, so these hold numbers
         identifiers = [*(name for name in single if isinstance(name, str)), *self.categorical]
         return Format(self.encoding, self.separator, identifiers)
 
     def _options(self) -> ColumnOptions:
-        return ColumnOptions(**{option.name: getattr(self, option.name) for option in fields(ColumnOptions)})
+        return ColumnOptions(
+            **{option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
+        )
 
 
 def read_indices(given: str) -> Mapping[str, Any]:
-    """Row numbers by role from a .json file with an object of lists, or a .npz file with arrays of these names."""
+    """Row numbers by role from a .json file with an object of lists, or a .npz file with arrays of
+    these names.
+    """
     path = existing(given, "indices")
     suffix = suffix_of(path, (".json", ".npz"), "indices")
     try:
@@ -147,9 +174,14 @@ def read_indices(given: str) -> Mapping[str, Any]:
                 return dict(arrays)
         found = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{said(given, 'indices')} is no {suffix[1:]} file with lists of row numbers: {error}") from error
+        raise DataError(
+            f"{said(given, 'indices')} is no {suffix[1:]} file with lists of row numbers: {error}"
+        ) from error
     if not isinstance(found, dict):
-        raise DataError(f'{said(given, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got {type(found).__name__}')
+        raise DataError(
+            f'{said(given, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'
+            f" {type(found).__name__}"
+        )
     return found
 
 
@@ -157,11 +189,13 @@ KNOWN = ("X", "y", "X_test", "y_test", "groups", "split_groups", "feature_names"
 
 
 class ArrayFile:
-    """Arrays in one .npz file: ``X`` and ``y``; if it has them ``X_test`` and ``y_test``, ``groups``, ``split_groups``, ``feature_names``.
+    """Arrays in one .npz file: ``X`` and ``y``; if it has them ``X_test`` and ``y_test``,
+    ``groups``, ``split_groups``, ``feature_names``.
 
-    X is [n, d], or images [n, c, h, w], channel first, in [0, 1]; images of uint8 are divided by 255. Where X_test and y_test are there,
-    their rows test, all others train. ``groups``, to be measured apart, and ``split_groups``, whose rows stay together in a split, have one
-    entry for each row of X, then of X_test.
+    X is [n, d], or images [n, c, h, w], channel first, in [0, 1]; images of uint8 are divided by
+    255. Where X_test and y_test are there, their rows test, all others train. ``groups``, to be
+    measured apart, and ``split_groups``, whose rows stay together in a split, have one entry for
+    each row of X, then of X_test.
 
     Parameters
     ----------
@@ -186,7 +220,8 @@ class ArrayFile:
         Raises
         ------
         DataError
-            In one line, if the file is not there or no .npz, or an array is missing or does not fit the others.
+            In one line, if the file is not there or no .npz, or an array is missing or does not fit
+            the others.
         """
         from pandas import Series
 
@@ -203,55 +238,96 @@ class ArrayFile:
             warn_of_constant_columns(self.name, X, names)
             warn_of_counting(self.name, X, names)
             warn_of_copies(self.name, X)
-        facts = {"source": "file", "path": self.path, "sha256": sha256_of(path), "shape": list(X.shape)}
+        facts = {
+            "source": "file",
+            "path": self.path,
+            "sha256": sha256_of(path),
+            "shape": list(X.shape),
+        }
         facts |= facts_of_task(y, self.task, task)
         together, _ = self._groups(arrays, "split_groups", len(y))
         groups, of = self._groups(arrays, "groups", len(y))
         return Dataset(
-            self.name, X, y, classes, names, task, split_groups=together, roles=roles, facts=facts, groups=groups, group_names=of
+            self.name,
+            X,
+            y,
+            classes,
+            names,
+            task,
+            split_groups=together,
+            roles=roles,
+            facts=facts,
+            groups=groups,
+            group_names=of,
         )
 
     def _arrays(self, path: Path) -> dict[str, np.ndarray]:
         with open_npz(path) as found:
             if unknown := [name for name in found.files if name not in KNOWN]:
                 hint = did_you_mean(unknown[0], KNOWN, f"; known: {', '.join(KNOWN)}")
-                raise DataError(f"{said(path)} has an array '{unknown[0]}' that nothing reads{hint}")
+                raise DataError(
+                    f"{said(path)} has an array '{unknown[0]}' that nothing reads{hint}"
+                )
             return {name: found[name] for name in found.files}
 
-    def _rows(self, arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    def _rows(
+        self, arrays: Mapping[str, np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """X, y and roles of all rows."""
         for name in ("X", "y"):
             if name not in arrays:
-                raise DataError(f"{said(self.path)} has no array '{name}'; it has {', '.join(arrays) or 'none'}")
+                raise DataError(
+                    f"{said(self.path)} has no array '{name}'; it has {', '.join(arrays) or 'none'}"
+                )
         X, y = self._part(arrays, "X", "y")
         if "X_test" not in arrays and "y_test" not in arrays:
             return X, y, None
         if "X_test" not in arrays or "y_test" not in arrays:
-            raise DataError(f"{said(self.path)} has only one of X_test and y_test; give both or neither")
+            raise DataError(
+                f"{said(self.path)} has only one of X_test and y_test; give both or neither"
+            )
         X_test, y_test = self._part(arrays, "X_test", "y_test")
         if X.shape[1:] != X_test.shape[1:]:
-            raise DataError(f"{said(self.path)}: a row of X has shape {X.shape[1:]}, one of X_test {X_test.shape[1:]}; make them equal")
+            raise DataError(
+                f"{said(self.path)}: a row of X has shape {X.shape[1:]}, one of X_test"
+                f" {X_test.shape[1:]}; make them equal"
+            )
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(y), len(y_test)])
         return np.concatenate([X, X_test]), _joined(y, y_test), roles
 
-    def _part(self, arrays: Mapping[str, np.ndarray], rows: str, labels: str) -> tuple[np.ndarray, np.ndarray]:
+    def _part(
+        self, arrays: Mapping[str, np.ndarray], rows: str, labels: str
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Float64[n, d] or Float32[n, c, h, w], and the labels [n]."""
         from kdgraph.data.frames.cells import check_not_merged
 
         X, y = arrays[rows], arrays[labels]
         if X.ndim not in (2, 4) or 0 in X.shape:
             way_out = f"; {rows}[:, None] makes images of one channel" if X.ndim == 3 else ""
-            raise DataError(f"{said(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got shape {X.shape}{way_out}")
+            raise DataError(
+                f"{said(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got shape"
+                f" {X.shape}{way_out}"
+            )
         if X.dtype.kind not in "biuf":
-            raise DataError(f"{said(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with text is for dataset=table")
+            raise DataError(
+                f"{said(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with text is"
+                " for dataset=table"
+            )
         if y.shape != X.shape[:1]:
-            raise DataError(f"{said(self.path)}: {labels} must have one label for each of {len(X)} rows of {rows}, got shape {y.shape}")
+            raise DataError(
+                f"{said(self.path)}: {labels} must have one label for each of {len(X)} rows of"
+                f" {rows}, got shape {y.shape}"
+            )
         if y.dtype.kind not in "biufU":
             raise DataError(f"{said(self.path)}: {labels} must hold numbers or text, got {y.dtype}")
         if X.ndim == 2:
             names = self._feature_names(arrays, X)
             for j in range(X.shape[1] if X.dtype.kind in "iu" else 0):
-                check_not_merged(f"{self.name}: column '{names[j]}' of {rows}", X[:, j], f"leave it out of {rows}")
+                check_not_merged(
+                    f"{self.name}: column '{names[j]}' of {rows}",
+                    X[:, j],
+                    f"leave it out of {rows}",
+                )
             return X.astype(np.float64), y
         return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1), y
 
@@ -262,10 +338,15 @@ class ArrayFile:
         if given is None:
             return tuple(f"x{i + 1}" for i in range(X.shape[1]))
         if given.shape != (X.shape[1],):
-            raise DataError(f"{said(self.path)}: feature_names must be {X.shape[1]} names, got shape {given.shape}")
+            raise DataError(
+                f"{said(self.path)}: feature_names must be {X.shape[1]} names, got shape"
+                f" {given.shape}"
+            )
         return tuple(str(name) for name in given)
 
-    def _groups(self, arrays: Mapping[str, np.ndarray], array: str, n: int) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    def _groups(
+        self, arrays: Mapping[str, np.ndarray], array: str, n: int
+    ) -> tuple[np.ndarray | None, tuple[str, ...]]:
         """Int[n], positions in the names, and the names; None and no names without that array."""
         from pandas import Series
 
@@ -274,7 +355,10 @@ class ArrayFile:
         if array not in arrays:
             return None, ()
         if arrays[array].shape != (n,):
-            raise DataError(f"{said(self.path)}: {array} must have one entry for each of {n} rows, got shape {arrays[array].shape}")
+            raise DataError(
+                f"{said(self.path)}: {array} must have one entry for each of {n} rows, got shape"
+                f" {arrays[array].shape}"
+            )
         return groups_of_values(self.name, array, Series(arrays[array]))
 
 

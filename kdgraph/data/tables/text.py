@@ -1,4 +1,5 @@
-"""Texts as vectors, by hashing or by vectors of words that others have learnt: nothing is learnt from any row, so none of test either.
+"""Texts as vectors, by hashing or by vectors of words that others have learnt: nothing is learnt
+from any row, so none of test either.
 
 Texts of the user's own, as vectors of their words: ``dataset=text dataset.path=reviews.csv``.
 
@@ -18,7 +19,16 @@ import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, Dataset
 from kdgraph.data.files.delimited import Format
-from kdgraph.data.files.paths import OPENERS, codec_of, existing, file_stem, itself, said, sha256_of, unmarked_codec
+from kdgraph.data.files.paths import (
+    OPENERS,
+    codec_of,
+    existing,
+    file_stem,
+    itself,
+    said,
+    sha256_of,
+    unmarked_codec,
+)
 from kdgraph.data.frames.messages import no_such_column, warn_of_copies
 from kdgraph.errors import DataError, NotAtHand
 from kdgraph.parameters import Range, check_parameters
@@ -51,7 +61,12 @@ def hash_names(n_features: int) -> tuple[str, ...]:
 
 
 def rows_of_texts(
-    texts: Sequence[str], n_features: int, vectors: str | None = None, *, posts: bool = False, width: int | None = None
+    texts: Sequence[str],
+    n_features: int,
+    vectors: str | None = None,
+    *,
+    posts: bool = False,
+    width: int | None = None,
 ) -> np.ndarray:
     """Return one row for each text, for a run and for new rows alike.
 
@@ -72,17 +87,21 @@ def rows_of_texts(
 
 
 def text_of_columns(frame: pd.DataFrame) -> list[str]:
-    """Return one text for each row of a frame [n, columns]: its cells with spaces between them, nothing for a missing one."""
+    """Return one text for each row of a frame [n, columns]: its cells with spaces between them,
+    nothing for a missing one.
+    """
     return frame.astype(object).where(frame.notna(), "").astype(str).agg(" ".join, axis=1).tolist()
 
 
 def mean_vectors(texts: Sequence[str], path: str, width: int | None = None) -> np.ndarray:
-    """The mean of the vectors of each text's words, Float64[n, d]; of a text without any known word it is 0.
+    """The mean of the vectors of each text's words, Float64[n, d]; of a text without any known word
+    it is 0.
 
-    ``path`` is a file of word vectors in text, a line for each word: the word and its d numbers, with spaces between them, as GloVe is
-    given out (Pennington, Socher, Manning 2014), and word2vec, which has a first line of two numbers. Words are compared in lower case; of
-    the file only the vectors of words that the texts have are kept. ``width`` is d where it is known: then no text needs to have a word of
-    the file.
+    ``path`` is a file of word vectors in text, a line for each word: the word and its d numbers,
+    with spaces between them, as GloVe is given out (Pennington, Socher, Manning 2014), and
+    word2vec, which has a first line of two numbers. Words are compared in lower case; of the file
+    only the vectors of words that the texts have are kept. ``width`` is d where it is known: then
+    no text needs to have a word of the file.
 
     Raises
     ------
@@ -94,10 +113,14 @@ def mean_vectors(texts: Sequence[str], path: str, width: int | None = None) -> n
     split = [WORD.findall(text.lower()) for text in texts]
     row_of = _vectors(path, {word for words in split for word in words})
     if not row_of and width is None:
-        raise DataError(f"{said(path, 'vectors')} has a vector for none of the words of these texts")
+        raise DataError(
+            f"{said(path, 'vectors')} has a vector for none of the words of these texts"
+        )
     d = len(next(iter(row_of.values()))) if row_of else width
     known = ([row_of[word] for word in words if word in row_of] for words in split)
-    return np.array([np.mean(each, axis=0) if each else np.zeros(d or 0) for each in known]).reshape(len(texts), d or 0)
+    return np.array(
+        [np.mean(each, axis=0) if each else np.zeros(d or 0) for each in known]
+    ).reshape(len(texts), d or 0)
 
 
 def _vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
@@ -119,22 +142,31 @@ def _vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
                 found[word] = np.array(values[-d:], dtype=np.float64)
             except ValueError as error:
                 raise DataError(
-                    f"{said(path, 'vectors')} is no file of word vectors: line {number + 1} is '{text[:40].rstrip()}…'"
+                    f"{said(path, 'vectors')} is no file of word vectors: line {number + 1} is"
+                    f" '{text[:40].rstrip()}…'"
                 ) from error
             if len(values) < d or d < 2 or not np.isfinite(found[word]).all():
-                raise DataError(f"{said(path, 'vectors')} is no file of word vectors: line {number + 1} has not {max(d, 2)} numbers")
+                raise DataError(
+                    f"{said(path, 'vectors')} is no file of word vectors: line {number + 1} has not"
+                    f" {max(d, 2)} numbers"
+                )
     return found
 
 
 def without_furniture(post: str) -> str:
-    r"""A post of a newsgroup without its header, the lines that it quotes, and its signature, which give the group away.
+    r"""A post of a newsgroup without its header, the lines that it quotes, and its signature, which
+    give the group away.
 
     As scikit-learn removes them from its twenty newsgroups.
 
     >>> without_furniture("Subject: trees\nFrom: me\n\nYou wrote:\n> what grows\nOaks do.")
     'Oaks do.'
     """
-    from sklearn.datasets._twenty_newsgroups import strip_newsgroup_footer, strip_newsgroup_header, strip_newsgroup_quoting
+    from sklearn.datasets._twenty_newsgroups import (
+        strip_newsgroup_footer,
+        strip_newsgroup_header,
+        strip_newsgroup_quoting,
+    )
 
     return strip_newsgroup_quoting(strip_newsgroup_footer(strip_newsgroup_header(post))).strip()
 
@@ -143,32 +175,45 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files of texts: one, or those in the subfolders of a folder, in the order of their names; what begins with a dot is left out."""
+    """The files of texts: one, or those in the subfolders of a folder, in the order of their names;
+    what begins with a dot is left out.
+    """
     if not path.is_dir():
         return [path]
-    folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    return [file for folder in folders for file in sorted(folder.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    folders = sorted(
+        entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+    )
+    return [
+        file
+        for folder in folders
+        for file in sorted(folder.iterdir())
+        if file.is_file() and not file.name.startswith(".")
+    ]
 
 
 class TextFile:
-    """Texts with labels: a csv, tsv or parquet file, or a folder with one subfolder of files for each class.
+    """Texts with labels: a csv, tsv or parquet file, or a folder with one subfolder of files for
+    each class.
 
     Parameters
     ----------
     path : the file or folder, relative to the working directory.
-    text, target : columns of the texts and of the labels; of a folder neither is used. Texts of several columns are put together.
+    text, target : columns of the texts and of the labels; of a folder neither is used. Texts of
+    several columns are put together.
     n_features : columns that words are hashed into.
-    vectors : a file of word vectors, such as GloVe's: a row is then the mean of those of its words; see
-        :func:`~kdgraph.data.tables.text.mean_vectors`. None: words are hashed.
+    vectors : a file of word vectors, such as GloVe's: a row is then the mean of those of its words;
+        see :func:`~kdgraph.data.tables.text.mean_vectors`. None: words are hashed.
     keep : labels of the texts to keep, or patterns of them ("comp.*"); none: all of them.
-    posts : whether texts are posts of newsgroups, of which header, quotes and signature are removed.
+    posts : whether texts are posts of newsgroups, of which header, quotes and signature are
+    removed.
     encoding, separator : see :class:`kdgraph.data.tables.table_files.TableFile`.
     name : what runs are called; None: the file's or folder's name.
 
     Notes
     -----
-    Words are lower-case runs of two or more letters or digits; a row is how often each column's words are in the text, with sign, divided
-    by its L2 norm (``HashingVectorizer``). A text without words is a row of zeros.
+    Words are lower-case runs of two or more letters or digits; a row is how often each column's
+    words are in the text, with sign, divided by its L2 norm (``HashingVectorizer``). A text without
+    words is a row of zeros.
     """
 
     reads: ClassVar = {"path": files_of, "vectors": itself}
@@ -200,7 +245,9 @@ class TextFile:
         self._form()  # a wrong name is refused before any run starts
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise before any run starts if the file or folder is not there, or that of the word vectors."""
+        """Raise before any run starts if the file or folder is not there, or that of the word
+        vectors.
+        """
         existing(self.path)
         if self.vectors is not None:
             existing(self.vectors, "vectors")
@@ -211,12 +258,15 @@ class TextFile:
         Raises
         ------
         DataError
-            In one line, if the file is not there or cannot be read, or labels are missing or only one.
+            In one line, if the file is not there or cannot be read, or labels are missing or only
+            one.
         """
         from kdgraph.data.frames.targets import encode_target
 
         path = existing(self.path)
-        texts, labels, facts = _folder(path, self.encoding) if path.is_dir() else self._columns(path)
+        texts, labels, facts = (
+            _folder(path, self.encoding) if path.is_dir() else self._columns(path)
+        )
         texts, labels, source_rows = self._kept(texts, labels)
         y, classes, _ = encode_target(self.name, labels, "classification")
         X = rows_of_texts(texts, self.n_features, self.vectors, posts=self.posts)
@@ -225,7 +275,10 @@ class TextFile:
         names = hash_names(self.n_features)
         if self.vectors is not None:
             names = tuple(f"vector_{i}" for i in range(X.shape[1]))
-            facts |= {"vectors": self.vectors, "vectors_sha256": sha256_of(existing(self.vectors, "vectors"))}
+            facts |= {
+                "vectors": self.vectors,
+                "vectors_sha256": sha256_of(existing(self.vectors, "vectors")),
+            }
         return Dataset(self.name, X, y, classes, names, facts=facts, source_rows=source_rows)
 
     def _form(self) -> Format:
@@ -239,8 +292,14 @@ class TextFile:
         for pattern in self.keep:
             if not any(fnmatchcase(label, pattern) for label in there):
                 shown = f"{', '.join(there[:8])}{', …' if len(there) > 8 else ''}"
-                raise DataError(f"dataset.keep: {said(self.path)} has no label '{pattern}'; it has {shown}")
-        keep = labels.astype(str).map(lambda label: any(fnmatchcase(label, pattern) for pattern in self.keep)).to_numpy(bool)
+                raise DataError(
+                    f"dataset.keep: {said(self.path)} has no label '{pattern}'; it has {shown}"
+                )
+        keep = (
+            labels.astype(str)
+            .map(lambda label: any(fnmatchcase(label, pattern) for pattern in self.keep))
+            .to_numpy(bool)
+        )
         rows = np.flatnonzero(keep)
         return [texts[row] for row in rows], labels.iloc[rows].reset_index(drop=True), rows
 
@@ -253,7 +312,9 @@ class TextFile:
         columns = [self.text] if isinstance(self.text, str) else list(self.text)
         for key, column in [*(("text", column) for column in columns), ("target", self.target)]:
             if column not in frame.columns:
-                raise no_such_column(said(self.path), key, column, [str(name) for name in frame.columns])
+                raise no_such_column(
+                    said(self.path), key, column, [str(name) for name in frame.columns]
+                )
         if not len(frame):
             raise DataError(f"{said(self.path)} has columns and no rows")
         return text_of_columns(frame[columns]), frame[self.target], {"sha256": sha256_of(path)}
@@ -265,7 +326,8 @@ def _folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, 
 
     if not (files := files_of(path)):
         raise DataError(
-            f"{said(path)} is a folder without subfolders of texts; it needs one for each class, such as {path.name}/spam/1.txt"
+            f"{said(path)} is a folder without subfolders of texts; it needs one for each class,"
+            f" such as {path.name}/spam/1.txt"
         )
     texts = [_text(file, encoding) for file in files]
     return texts, pd.Series([file.parent.name for file in files], name="folder"), {}
@@ -278,8 +340,12 @@ def _text(file: Path, encoding: str) -> str:
         return file.read_text(encoding=codec)
     except UnicodeDecodeError as error:
         where = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
-        way_out = "; it may be dataset.encoding=latin-1" if codec_of(encoding).startswith("utf-8") else ""
-        raise DataError(f"{file} is not text in {encoding}: {where} cannot be decoded{way_out}") from error
+        way_out = (
+            "; it may be dataset.encoding=latin-1" if codec_of(encoding).startswith("utf-8") else ""
+        )
+        raise DataError(
+            f"{file} is not text in {encoding}: {where} cannot be decoded{way_out}"
+        ) from error
     except UnicodeError as error:
         raise DataError(f"{file} is not text in {encoding}: {error}") from error
     except OSError as error:
@@ -287,10 +353,12 @@ def _text(file: Path, encoding: str) -> str:
 
 
 class Newsgroups:
-    """Twenty newsgroups, split by date as its authors do: 11,314 posts that train and 7,532 that test, of 20 classes.
+    """Twenty newsgroups, split by date as its authors do: 11,314 posts that train and 7,532 that
+    test, of 20 classes.
 
-    Headers, footers and quotes are removed: they give the group away. scikit-learn fetches the posts once (14 MB) into the folder
-    ``scikit_learn_data`` of the user, or that of the environment variable SCIKIT_LEARN_DATA.
+    Headers, footers and quotes are removed: they give the group away. scikit-learn fetches the
+    posts once (14 MB) into the folder ``scikit_learn_data`` of the user, or that of the environment
+    variable SCIKIT_LEARN_DATA.
 
     Parameters
     ----------
@@ -319,9 +387,15 @@ class Newsgroups:
         X = hashed([*train.data, *test.data], self.n_features)
         y = np.concatenate([train.target, test.target]).astype(np.int64)
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(train.data), len(test.data)])
-        facts = {"source": "scikit-learn", "loader": "fetch_20newsgroups", "removed": "headers, footers, quotes"}
+        facts = {
+            "source": "scikit-learn",
+            "loader": "fetch_20newsgroups",
+            "removed": "headers, footers, quotes",
+        }
         classes = np.array(train.target_names)
-        return Dataset(self.name, X, y, classes, hash_names(self.n_features), roles=roles, facts=facts)
+        return Dataset(
+            self.name, X, y, classes, hash_names(self.n_features), roles=roles, facts=facts
+        )
 
 
 def _posts(subset: str, progress: Callable[[str], None] | None = None) -> Any:
@@ -344,4 +418,6 @@ def _posts(subset: str, progress: Callable[[str], None] | None = None) -> Any:
             return fetch_20newsgroups(**options, n_retries=1, delay=0.5)
     except OSError as error:
         way_out = "fetch it where there is one, and set SCIKIT_LEARN_DATA to the folder"
-        raise NotAtHand(f"newsgroups is not on this machine, and no network gave it ({error}); {way_out}") from error
+        raise NotAtHand(
+            f"newsgroups is not on this machine, and no network gave it ({error}); {way_out}"
+        ) from error

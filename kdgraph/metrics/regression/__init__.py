@@ -1,10 +1,17 @@
-"""How good predictive distributions of a continuous outcome are. A distribution has ``len``, ``cdf``, ``ppf``, ``mean``, ``var``,
-``interval`` and ``crps``, vectorised over rows; outcomes are continuous, and PIT values are not randomised.
+"""How good predictive distributions of a continuous outcome are. A distribution has ``len``,
+``cdf``, ``ppf``, ``mean``, ``var``, ``interval`` and ``crps``, vectorised over rows; outcomes are
+continuous, and PIT values are not randomised.
 """
 
 from __future__ import annotations
 
-from kdgraph.metrics.regression.local import group_coverage, local_coverage, local_pit, worst_cell_gap, worst_group_gap
+from kdgraph.metrics.regression.local import (
+    group_coverage,
+    local_coverage,
+    local_pit,
+    worst_cell_gap,
+    worst_group_gap,
+)
 from kdgraph.metrics.regression.pit import (
     cramer_von_mises,
     distance_to_uniform,
@@ -33,7 +40,15 @@ from kdgraph.metrics.regression.scores import (
     smis,
     unbounded_share,
 )
-from kdgraph.metrics.regression.truth import beside_truth, binned_kl, crps_excess, interval_score_excess, kl, kl_hist30_sym, mse_excess
+from kdgraph.metrics.regression.truth import (
+    beside_truth,
+    binned_kl,
+    crps_excess,
+    interval_score_excess,
+    kl,
+    kl_hist30_sym,
+    mse_excess,
+)
 
 __all__ = [
     "LEVELS",

@@ -1,9 +1,12 @@
-"""Cells of rows that lie near each other: where a predictive distribution is to be right by itself, and not only on average.
+"""Cells of rows that lie near each other: where a predictive distribution is to be right by itself,
+and not only on average.
 
-Whether predictive distributions are right in every cell of rows and in every group, where errors elsewhere cannot make up for it.
+Whether predictive distributions are right in every cell of rows and in every group, where errors
+elsewhere cannot make up for it.
 
-Rows of a cell all weigh the same, so their effective number is their number. Bands are the central 95 % of what chance alone makes of
-calibrated distributions in one cell of that many rows; of 20 cells one is outside.
+Rows of a cell all weigh the same, so their effective number is their number. Bands are the central
+95 % of what chance alone makes of calibrated distributions in one cell of that many rows; of 20
+cells one is outside.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ By = Literal["kmeans", "grid"]
 
 
 def cells_of(X: np.ndarray, cells: Count, by: By, features: Sequence[int]) -> Groups:
-    """The cell of each row; the same for every model and every metric that asks for them of the same rows; ours.
+    """The cell of each row; the same for every model and every metric that asks for them of the
+    same rows; ours.
 
     Parameters
     ----------
@@ -46,13 +50,19 @@ def cells_of(X: np.ndarray, cells: Count, by: By, features: Sequence[int]) -> Gr
     if "cells" not in known:
         flat = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
         if not np.isfinite(flat).all():
-            raise DataError("rows with missing values lie in no cell; measure in a space (space: …), or by group")
-        known["cells"] = kmeans_cells(flat, cells) if by == "kmeans" else grid_cells(flat, cells, features)
+            raise DataError(
+                "rows with missing values lie in no cell; measure in a space (space: …), or by"
+                " group"
+            )
+        known["cells"] = (
+            kmeans_cells(flat, cells) if by == "kmeans" else grid_cells(flat, cells, features)
+        )
     return known["cells"]
 
 
 def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
-    """Clusters of scikit-learn's k-means on features of variance 1, in the order of the first feature of their centres.
+    """Clusters of scikit-learn's k-means on features of variance 1, in the order of the first
+    feature of their centres.
 
     Where there are one or two features, a cell's name says where its centre is.
 
@@ -78,12 +88,23 @@ def kmeans_cells(X: np.ndarray, cells: int) -> Groups:
     order = np.argsort(fitted.cluster_centers_[:, 0], kind="stable")
     rank = np.argsort(order)
     centres = fitted.cluster_centers_[order] * unit + middle
-    places = ["".join(f", x{f + 1} {value:.3g}" for f, value in enumerate(centre)) if X.shape[1] <= 2 else "" for centre in centres]
-    return Groups(rank[fitted.labels_].astype(np.intp), tuple(f"cell {i + 1}{place}" for i, place in enumerate(places)))
+    places = [
+        (
+            "".join(f", x{f + 1} {value:.3g}" for f, value in enumerate(centre))
+            if X.shape[1] <= 2
+            else ""
+        )
+        for centre in centres
+    ]
+    return Groups(
+        rank[fitted.labels_].astype(np.intp),
+        tuple(f"cell {i + 1}{place}" for i, place in enumerate(places)),
+    )
 
 
 def grid_cells(X: np.ndarray, cells: int, features: Sequence[int]) -> Groups:
-    """A grid over one or two features, cut at quantiles, so that every strip along one of them has as many rows; ours.
+    """A grid over one or two features, cut at quantiles, so that every strip along one of them has
+    as many rows; ours.
 
     Parameters
     ----------
@@ -102,8 +123,15 @@ def grid_cells(X: np.ndarray, cells: int, features: Sequence[int]) -> Groups:
     ([0, 0, 1, 1], ('x1 0 to 1.5', 'x1 1.5 to 3'))
     """
     d = X.shape[1]
-    if len(set(features)) != len(features) or len(features) not in (1, 2) or not all(0 <= f < d for f in features):
-        raise ParameterError(f"features must be one or two different positions from 0 to {d - 1}, got {list(features)}")
+    if (
+        len(set(features)) != len(features)
+        or len(features) not in (1, 2)
+        or not all(0 <= f < d for f in features)
+    ):
+        raise ParameterError(
+            f"features must be one or two different positions from 0 to {d - 1}, got"
+            f" {list(features)}"
+        )
     side = max(round(cells ** (1 / len(features))), 1)
     position, names = np.zeros(len(X), dtype=np.intp), [""]
     for f in features:
@@ -130,7 +158,8 @@ def local_coverage(
     by: By = "kmeans",
     features: Sequence[int] = (0, 1),
 ) -> dict[str, np.ndarray]:
-    """Coverage, width and PIT values of the rows of each cell: an interval that holds on average may fail here and be too wide there.
+    """Coverage, width and PIT values of the rows of each cell: an interval that holds on average
+    may fail here and be too wide there.
 
     Parameters
     ----------
@@ -139,23 +168,28 @@ def local_coverage(
     X : Float[n, d]: where the rows lie.
     level : in (0, 1), of the central interval.
     cells : about how many.
-    by : kmeans: clusters of the features, each in units of its standard deviation; grid: quantiles of one or two features.
+    by : kmeans: clusters of the features, each in units of its standard deviation; grid: quantiles
+    of one or two features.
     features : of the grid, from 0.
 
     Returns
     -------
-    Columns ``cell``, ``n_eff``, ``coverage``, ``low`` and ``high`` (the band that calibrated distributions stay in), ``gap`` (coverage -
-    level), ``width`` (mean), ``pit_mean`` (½ is ideal: above it, outcomes are larger than predicted), ``pit_ks`` and ``crps`` (mean).
+    Columns ``cell``, ``n_eff``, ``coverage``, ``low`` and ``high`` (the band that calibrated
+    distributions stay in), ``gap`` (coverage - level), ``width`` (mean), ``pit_mean`` (½ is ideal:
+    above it, outcomes are larger than predicted), ``pit_ks`` and ``crps`` (mean).
 
     Notes
     -----
-    What Torres et al. (2024), Figure 3 (e, f), show of single rows. Cells are made of the measured rows without their outcomes.
+    What Torres et al. (2024), Figure 3 (e, f), show of single rows. Cells are made of the measured
+    rows without their outcomes.
     """
     return _by_cell(y, distribution, cells_of(X, cells, by, features), checked_level(level))
 
 
 @table("coverage by group")
-def group_coverage(y: np.ndarray, distribution: Any, groups: Grouped, *, level: OpenFraction = 0.95) -> dict[str, np.ndarray]:
+def group_coverage(
+    y: np.ndarray, distribution: Any, groups: Grouped, *, level: OpenFraction = 0.95
+) -> dict[str, np.ndarray]:
     """As :func:`local_coverage`, by the groups that are given; ours.
 
     Parameters
@@ -191,7 +225,8 @@ def local_pit(
 
     Returns
     -------
-    Columns ``cell``, ``n_eff`` (rows of the cell), ``lower``, ``upper``, ``count`` and ``density``, of which 1 is ideal.
+    Columns ``cell``, ``n_eff`` (rows of the cell), ``lower``, ``upper``, ``count`` and ``density``,
+    of which 1 is ideal.
 
     Notes
     -----
@@ -201,7 +236,13 @@ def local_pit(
     pits = distribution.cdf(y)
     found = []
     for name, rows in _cells(cells_of(X, cells, by, features)):
-        found.append({"cell": np.repeat(name, bins), "n_eff": np.repeat(len(rows), bins), **histogram_of_pits(pits[rows], bins)})
+        found.append(
+            {
+                "cell": np.repeat(name, bins),
+                "n_eff": np.repeat(len(rows), bins),
+                **histogram_of_pits(pits[rows], bins),
+            }
+        )
     return {column: np.concatenate([each[column] for each in found]) for column in found[0]}
 
 
@@ -217,10 +258,11 @@ def worst_cell_gap(
     features: Sequence[int] = (0, 1),
     min_count: Count = 30,
 ) -> float:
-    """Largest ``|coverage - level|`` of the cells of :func:`local_coverage` with at least ``min_count`` rows; NaN where none has. Ours.
+    """Largest ``|coverage - level|`` of the cells of :func:`local_coverage` with at least
+    ``min_count`` rows; NaN where none has. Ours.
 
-    Chance alone makes it of the size of 2·√(level (1 - level) / rows of a cell) for calibrated distributions, so compare numbers
-    of the same rows and cells.
+    Chance alone makes it of the size of 2·√(level (1 - level) / rows of a cell) for calibrated
+    distributions, so compare numbers of the same rows and cells.
 
     Parameters
     ----------
@@ -228,12 +270,22 @@ def worst_cell_gap(
     min_count : rows that a cell must have.
     """
     check_value("min_count", min_count, Count)
-    return _worst(y, distribution, cells_of(X, cells, by, features), checked_level(level), min_count)
+    return _worst(
+        y, distribution, cells_of(X, cells, by, features), checked_level(level), min_count
+    )
 
 
 @metric("worst group coverage gap", better="lower")
-def worst_group_gap(y: np.ndarray, distribution: Any, groups: Grouped, *, level: OpenFraction = 0.95, min_count: Count = 30) -> float:
-    """Largest ``|coverage - level|`` of the groups with at least ``min_count`` rows; NaN where none has. Ours; see :func:`worst_cell_gap`.
+def worst_group_gap(
+    y: np.ndarray,
+    distribution: Any,
+    groups: Grouped,
+    *,
+    level: OpenFraction = 0.95,
+    min_count: Count = 30,
+) -> float:
+    """Largest ``|coverage - level|`` of the groups with at least ``min_count`` rows; NaN where none
+    has. Ours; see :func:`worst_cell_gap`.
 
     Parameters
     ----------
@@ -250,18 +302,30 @@ def worst_group_gap(y: np.ndarray, distribution: Any, groups: Grouped, *, level:
 def _worst(y: np.ndarray, distribution: Any, cells: Groups, level: float, min_count: int) -> float:
     low, high = distribution.interval(level)
     covered = (low <= y) & (y <= high)
-    gaps = [abs(covered[rows].mean() - level) for _, rows in _cells(cells) if len(rows) >= min_count]
+    gaps = [
+        abs(covered[rows].mean() - level) for _, rows in _cells(cells) if len(rows) >= min_count
+    ]
     return float(max(gaps, default=np.nan))
 
 
-def _by_cell(y: np.ndarray, distribution: Any, cells: Groups, level: float) -> dict[str, np.ndarray]:
+def _by_cell(
+    y: np.ndarray, distribution: Any, cells: Groups, level: float
+) -> dict[str, np.ndarray]:
     from scipy.stats import binom
 
     low, high = distribution.interval(level)
-    by_row = {"coverage": (low <= y) & (y <= high), "width": high - low, "pit_mean": distribution.cdf(y), "crps": distribution.crps(y)}
+    by_row = {
+        "coverage": (low <= y) & (y <= high),
+        "width": high - low,
+        "pit_mean": distribution.cdf(y),
+        "crps": distribution.crps(y),
+    }
     names, rows = zip(*_cells(cells), strict=True)
     n = np.array([len(each) for each in rows])
-    mean = {column: np.array([values[each].mean() for each in rows]) for column, values in by_row.items()}
+    mean = {
+        column: np.array([values[each].mean() for each in rows])
+        for column, values in by_row.items()
+    }
     ends = [binom.ppf(share, n, level) / n for share in ((1 - _BAND) / 2, (1 + _BAND) / 2)]
     return {
         "cell": np.array(names),

@@ -2,11 +2,13 @@
 
 Whether PIT values F(y) are uniform: distances, their p-values, and the histogram.
 
-F(y) is taken as it is, at the upper end of a step and without a random part, so that no number depends on a draw. Of distributions with
-steps (ensembles, neighbours' outcomes, what global and local recalibration make, of 1/m each with m atoms) the values are therefore not
-uniform even where they are right: they are too large, by half a step on average and by a whole one at most. It takes many rows for each
-step to see that; and an outcome beyond an ensemble has 0 or 1. Recalibrators themselves draw a place within the step (Czado, Gneiting and
-Held, "Predictive model assessment for count data", Biometrics 65, 2009).
+F(y) is taken as it is, at the upper end of a step and without a random part, so that no number
+depends on a draw. Of distributions with steps (ensembles, neighbours' outcomes, what global and
+local recalibration make, of 1/m each with m atoms) the values are therefore not uniform even where
+they are right: they are too large, by half a step on average and by a whole one at most. It takes
+many rows for each step to see that; and an outcome beyond an ensemble has 0 or 1. Recalibrators
+themselves draw a place within the step (Czado, Gneiting and Held, "Predictive model assessment for
+count data", Biometrics 65, 2009).
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _VALUES_AT_A_TIME = 1 << 20
 
 
 def distance_to_uniform(pits: np.ndarray) -> float:
-    """Kolmogorov-Smirnov distance of values Float[n] in [0, 1] from the uniform distribution, as SciPy's ``kstest``.
+    """Kolmogorov-Smirnov distance of values Float[n] in [0, 1] from the uniform distribution, as
+    SciPy's ``kstest``.
 
     >>> distance_to_uniform(np.array([0.25, 0.75]))
     0.25
@@ -33,7 +36,8 @@ def distance_to_uniform(pits: np.ndarray) -> float:
 
 
 def cramer_von_mises(pits: np.ndarray) -> float:
-    """W² = 1/12n + Σ ((i - ½)/n - u_i)² of sorted values Float[n] in [0, 1], as SciPy's ``cramervonmises``.
+    """W² = 1/12n + Σ ((i - ½)/n - u_i)² of sorted values Float[n] in [0, 1], as SciPy's
+    ``cramervonmises``.
 
     >>> round(cramer_von_mises(np.array([0.25, 0.75])), 6)
     0.041667
@@ -52,10 +56,12 @@ def frosini(pits: np.ndarray) -> float:
 
 
 def simulated_p_value(statistic: float, n: int, draws: int, rng: np.random.Generator) -> float:
-    """Share of Frosini statistics of n uniform values that are at least ``statistic``, itself among them: (1 + how many) / (1 + draws).
+    """Share of Frosini statistics of n uniform values that are at least ``statistic``, itself among
+    them: (1 + how many) / (1 + draws).
 
-    So a test at level α rejects a calibrated forecaster in at most α of all cases (Davison and Hinkley, "Bootstrap methods and their
-    application", 1997, section 4.2). Memory does not grow with ``draws``.
+    So a test at level α rejects a calibrated forecaster in at most α of all cases (Davison and
+    Hinkley, "Bootstrap methods and their application", 1997, section 4.2). Memory does not grow
+    with ``draws``.
 
     Parameters
     ----------
@@ -84,15 +90,19 @@ def _middles(n: int) -> np.ndarray:
 
 
 _ROUNDING = 1e-10
-"""What is so little above the edge of a bin is on it: a step of F that ends there is a sum of weights, rounded."""
+"""What is so little above the edge of a bin is on it: a step of F that ends there is a sum of
+weights, rounded.
+"""
 
 
 @metric("PIT distance", better="lower")
 def pit_ks(y: np.ndarray, distribution: Any) -> float:
-    """Kolmogorov-Smirnov distance of the PIT values F(y) from uniform: the largest ``|share of values <= p - p|``, in [1/2n, 1].
+    """Kolmogorov-Smirnov distance of the PIT values F(y) from uniform: the largest ``|share of
+    values <= p - p|``, in [1/2n, 1].
 
-    Calibrated distributions of n rows have about 0.87/√n, and more than 1.36/√n in 5 of 100 cases; where F has steps, at least half the
-    largest of them. It is SciPy's ``kstest(..., "uniform").statistic``; the 0.87 and 1.36 are of Kolmogorov's limit.
+    Calibrated distributions of n rows have about 0.87/√n, and more than 1.36/√n in 5 of 100 cases;
+    where F has steps, at least half the largest of them. It is SciPy's ``kstest(...,
+    "uniform").statistic``; the 0.87 and 1.36 are of Kolmogorov's limit.
 
     Parameters
     ----------
@@ -104,10 +114,12 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
 
 @metric("PIT Cramér-von Mises", better="lower")
 def pit_cvm(y: np.ndarray, distribution: Any) -> float:
-    """Cramér-von Mises statistic of the PIT values F(y) against uniform: 1/12n + Σ ((i - ½)/n - u_i)² of the sorted ones.
+    """Cramér-von Mises statistic of the PIT values F(y) against uniform: 1/12n + Σ ((i - ½)/n -
+    u_i)² of the sorted ones.
 
-    Calibrated distributions have 1/6 on average and more than 0.461 in 5 of 100 cases, whatever n is; others grow as n, and so do those
-    with steps: by about n s²/3 of equal steps s, F being at their upper ends. It is SciPy's ``cramervonmises(..., "uniform").statistic``.
+    Calibrated distributions have 1/6 on average and more than 0.461 in 5 of 100 cases, whatever n
+    is; others grow as n, and so do those with steps: by about n s²/3 of equal steps s, F being at
+    their upper ends. It is SciPy's ``cramervonmises(..., "uniform").statistic``.
 
     Parameters
     ----------
@@ -119,10 +131,12 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
 
 @metric("PIT Frosini", better="lower")
 def pit_frosini(y: np.ndarray, distribution: Any) -> float:
-    """Frosini's statistic of the PIT values F(y) against uniform: Σ ``|u_i - (i - ½)/n|`` / √n of the sorted ones.
+    """Frosini's statistic of the PIT values F(y) against uniform: Σ ``|u_i - (i - ½)/n|`` / √n of
+    the sorted ones.
 
-    Calibrated distributions have about √(2π)/8 = 0.313 on average, whatever n is; others grow as √n, and so do those with steps: towards
-    s√n/2 of equal steps s, F being at their upper ends. Its p-value is in :func:`pit_tests`.
+    Calibrated distributions have about √(2π)/8 = 0.313 on average, whatever n is; others grow as
+    √n, and so do those with steps: towards s√n/2 of equal steps s, F being at their upper ends. Its
+    p-value is in :func:`pit_tests`.
 
     Parameters
     ----------
@@ -131,26 +145,33 @@ def pit_frosini(y: np.ndarray, distribution: Any) -> float:
 
     References
     ----------
-    Frosini, "On the distribution and power of a goodness-of-fit statistic with parametric and nonparametric applications", in
-    "Goodness-of-fit", Colloquia Mathematica Societatis János Bolyai 45, 1987; the test of Torres et al. (2024), section 4.1.
+    Frosini, "On the distribution and power of a goodness-of-fit statistic with parametric and
+    nonparametric applications", in "Goodness-of-fit", Colloquia Mathematica Societatis János Bolyai
+    45, 1987; the test of Torres et al. (2024), section 4.1.
     """
     return frosini(distribution.cdf(y))
 
 
 @table("tests of uniform PIT values")
-def pit_tests(y: np.ndarray, distribution: Any, *, draws: Count = 999, random_state: Seed = 0) -> dict[str, np.ndarray]:
-    """Kolmogorov-Smirnov, Cramér-von Mises and Frosini of the PIT values F(y), each with its p-value.
+def pit_tests(
+    y: np.ndarray, distribution: Any, *, draws: Count = 999, random_state: Seed = 0
+) -> dict[str, np.ndarray]:
+    """Kolmogorov-Smirnov, Cramér-von Mises and Frosini of the PIT values F(y), each with its
+    p-value.
 
-    A small p-value says that distributions are not calibrated. A large one does not say that they are: errors of opposite signs in
-    different places cancel in all of these (:func:`~kdgraph.metrics.local_coverage`). Of distributions with steps they are too small where
+    A small p-value says that distributions are not calibrated. A large one does not say that they
+    are: errors of opposite signs in different places cancel in all of these
+    (:func:`~kdgraph.metrics.local_coverage`). Of distributions with steps they are too small where
     there are many rows for each step: F(y) is at its upper end.
 
     Parameters
     ----------
     y : Float[n], outcomes.
-    distribution : of n rows. Where a method has learnt from other rows, its distributions are not exactly those of the rows, and over
-        many such p-values small ones are more frequent than they say.
-    draws : samples of n uniform values that Frosini's p-value is simulated with; 1/(draws + 1) is the smallest.
+    distribution : of n rows. Where a method has learnt from other rows, its distributions are not
+        exactly those of the rows, and over many such p-values small ones are more frequent than
+        they say.
+    draws : samples of n uniform values that Frosini's p-value is simulated with; 1/(draws + 1) is
+    the smallest.
     random_state : of these samples.
 
     Returns
@@ -162,20 +183,32 @@ def pit_tests(y: np.ndarray, distribution: Any, *, draws: Count = 999, random_st
     check_value("draws", draws, Count)
     check_value("random_state", random_state, Seed)
     pits = distribution.cdf(y)
-    ks, cvm, third = stats.kstest(pits, "uniform"), stats.cramervonmises(pits, "uniform"), frosini(pits)
+    ks, cvm, third = (
+        stats.kstest(pits, "uniform"),
+        stats.cramervonmises(pits, "uniform"),
+        frosini(pits),
+    )
     return {
         "test": np.array(["kolmogorov_smirnov", "cramer_von_mises", "frosini"]),
         "statistic": np.array([ks.statistic, cvm.statistic, third]),
-        "p_value": np.array([ks.pvalue, cvm.pvalue, simulated_p_value(third, len(pits), draws, np.random.default_rng(random_state))]),
+        "p_value": np.array(
+            [
+                ks.pvalue,
+                cvm.pvalue,
+                simulated_p_value(third, len(pits), draws, np.random.default_rng(random_state)),
+            ]
+        ),
     }
 
 
 @table("PIT histogram")
 def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict[str, np.ndarray]:
-    """How many PIT values F(y) lie in each of ``bins`` equal bins of [0, 1]: flat where distributions are calibrated.
+    """How many PIT values F(y) lie in each of ``bins`` equal bins of [0, 1]: flat where
+    distributions are calibrated.
 
-    A bin holds lower < F(y) <= upper, the first one 0 too. Where F has steps, F(y) is at the upper end of one, so that m equal steps fill
-    the bins alike if m is a multiple of ``bins``. ``density`` is the share of rows over the width: 1 is ideal.
+    A bin holds lower < F(y) <= upper, the first one 0 too. Where F has steps, F(y) is at the upper
+    end of one, so that m equal steps fill the bins alike if m is a multiple of ``bins``.
+    ``density`` is the share of rows over the width: 1 is ideal.
 
     Parameters
     ----------
@@ -185,8 +218,8 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
 
     References
     ----------
-    Dawid, "Statistical theory: the prequential approach", JRSS A 147, 1984, for the PIT; Gneiting et al., JRSS B 69,
-    2007, for its histogram.
+    Dawid, "Statistical theory: the prequential approach", JRSS A 147, 1984, for the PIT; Gneiting
+    et al., JRSS B 69, 2007, for its histogram.
     """
     check_value("bins", bins, Count)
     return histogram_of_pits(distribution.cdf(y), bins)
@@ -201,4 +234,9 @@ def histogram_of_pits(pits: np.ndarray, bins: int) -> dict[str, np.ndarray]:
     edges = np.arange(bins + 1) / bins
     found = np.clip(np.searchsorted(edges + _ROUNDING, pits, side="left") - 1, 0, bins - 1)
     count = np.bincount(found, minlength=bins)
-    return {"lower": edges[:-1], "upper": edges[1:], "count": count, "density": count * bins / len(pits)}
+    return {
+        "lower": edges[:-1],
+        "upper": edges[1:],
+        "count": count,
+        "density": count * bins / len(pits),
+    }

@@ -1,10 +1,12 @@
-"""How far the mean of a predictive distribution is from the outcome, and from the true mean where a simulation knows it.
+"""How far the mean of a predictive distribution is from the outcome, and from the true mean where a
+simulation knows it.
 
 Central prediction intervals: how often they hold, how wide they are, and both in one number.
 
-An interval may be infinite: where too few held-out rows stand behind a guarantee, the whole line is the only one that keeps it. Such
-an interval covers, and its width and its score are infinite, and so are their means, however few rows it concerns: who may say anything
-has said nothing. In a record an infinite number is null; :func:`unbounded_share` says how many rows it is about.
+An interval may be infinite: where too few held-out rows stand behind a guarantee, the whole line is
+the only one that keeps it. Such an interval covers, and its width and its score are infinite, and
+so are their means, however few rows it concerns: who may say anything has said nothing. In a record
+an infinite number is null; :func:`unbounded_share` says how many rows it is about.
 
 Proper scores of whole predictive distributions, of one quantile, and how wide they are.
 """
@@ -23,7 +25,8 @@ from kdgraph.parameters import OpenFraction, check_value
 
 @metric("RMSE", better="lower", unit="units of y")
 def rmse(y: np.ndarray, distribution: Any) -> float:
-    """Root of the mean of (mean of the distribution - y)², in the units of y; scikit-learn's ``root_mean_squared_error`` of the mean.
+    """Root of the mean of (mean of the distribution - y)², in the units of y; scikit-learn's
+    ``root_mean_squared_error`` of the mean.
 
     Parameters
     ----------
@@ -35,7 +38,8 @@ def rmse(y: np.ndarray, distribution: Any) -> float:
 
 @mean_over_rows("MSE to y", better="lower", unit="squared units of y")
 def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
-    """Mean of (mean of the distribution - y)², in squared units of y: the noise of y is in it, so that the truth itself is not at 0.
+    """Mean of (mean of the distribution - y)², in squared units of y: the noise of y is in it, so
+    that the truth itself is not at 0.
 
     Parameters
     ----------
@@ -44,15 +48,16 @@ def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
 
     Notes
     -----
-    The MSE of Torres et al., "Model-free local recalibration of neural networks", 2024, Table 2, where the true model has 59.64; that of
-    Table 1 is :func:`mse_mean`.
+    The MSE of Torres et al., "Model-free local recalibration of neural networks", 2024, Table 2,
+    where the true model has 59.64; that of Table 1 is :func:`mse_mean`.
     """
     return (distribution.mean() - y) ** 2
 
 
 @mean_over_rows("MSE to the true mean", better="lower", unit="squared units of y")
 def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
-    """Mean of (mean of the distribution - true mean)², in squared units of y: without the noise of y, which no prediction can reach.
+    """Mean of (mean of the distribution - true mean)², in squared units of y: without the noise of
+    y, which no prediction can reach.
 
     Parameters
     ----------
@@ -61,28 +66,52 @@ def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
 
     Notes
     -----
-    The MSE of Torres et al., "Model-free local recalibration of neural networks", 2024, Table 1, whose means
-    are of resampled draws.
+    The MSE of Torres et al., "Model-free local recalibration of neural networks", 2024, Table 1,
+    whose means are of resampled draws.
     """
     return (distribution.mean() - true_distribution.mean()) ** 2
 
 
-LEVELS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
+LEVELS = (
+    0.05,
+    0.1,
+    0.15,
+    0.2,
+    0.25,
+    0.3,
+    0.35,
+    0.4,
+    0.45,
+    0.5,
+    0.55,
+    0.6,
+    0.65,
+    0.7,
+    0.75,
+    0.8,
+    0.85,
+    0.9,
+    0.95,
+    0.99,
+)
 
 
 @mean_over_rows("coverage", better=None)
 def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Share of rows whose outcome lies in the central interval of this level, its ends included; ``level`` itself is ideal.
+    """Share of rows whose outcome lies in the central interval of this level, its ends included;
+    ``level`` itself is ideal.
 
     Parameters
     ----------
     y : Float[n], outcomes.
     distribution : of n rows.
-    level : in (0, 1); the interval goes from the quantile at (1 - level)/2 to that at (1 + level)/2.
+    level : in (0, 1); the interval goes from the quantile at (1 - level)/2 to that at (1 +
+        level)/2.
 
     References
     ----------
-    Gneiting, Balabdaoui, Raftery, "Probabilistic forecasts, calibration and sharpness", JRSS B 69, 2007.
+    Gneiting, Balabdaoui, Raftery, "Probabilistic forecasts, calibration and sharpness", JRSS B 69,
+    2007.
     """
     low, high = distribution.interval(checked_level(level))
     return ((low <= y) & (y <= high)).astype(np.float64)
@@ -90,9 +119,11 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
 
 @mean_over_rows("interval score", better="lower", unit="units of y")
 def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Mean of width + 2/α·(distance of y to the interval), α = 1 - level, of the central interval; in the units of y.
+    """Mean of width + 2/α·(distance of y to the interval), α = 1 - level, of the central interval;
+    in the units of y.
 
-    Not divided by anything (:func:`smis` is), and smaller is better. Infinite where one interval is.
+    Not divided by anything (:func:`smis` is), and smaller is better. Infinite where one interval
+    is.
 
     Parameters
     ----------
@@ -102,15 +133,19 @@ def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
     References
     ----------
-    Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102, 2007, Eq. 43.
+    Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102,
+    2007, Eq. 43.
     """
     low, high = distribution.interval(checked_level(level))
     return interval_scores(y, low, high, level)
 
 
 @mean_over_rows("sMIS", better="lower")
-def smis(y: np.ndarray, distribution: Any, mean_abs_y: float, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Standardised mean interval score: :func:`interval_score` over the mean of ``|y|`` on the calibration rows; smaller is better.
+def smis(
+    y: np.ndarray, distribution: Any, mean_abs_y: float, *, level: OpenFraction = 0.95
+) -> np.ndarray:
+    """Standardised mean interval score: :func:`interval_score` over the mean of ``|y|`` on the
+    calibration rows; smaller is better.
 
     Infinite where one interval is.
 
@@ -118,13 +153,15 @@ def smis(y: np.ndarray, distribution: Any, mean_abs_y: float, *, level: OpenFrac
     ----------
     y : Float[n], outcomes.
     distribution : of n rows.
-    mean_abs_y : above 0, the mean of ``|y|`` of rows that do not test; a run takes its calibration rows.
+    mean_abs_y : above 0, the mean of ``|y|`` of rows that do not test; a run takes its calibration
+    rows.
     level : in (0, 1), as of :func:`coverage`.
 
     Notes
     -----
-    Eq. 5 of Torres et al. (2024), whose quantiles are "standardized by the validation set mean absolute values". As printed its sign is
-    turned and the width counts against the penalties; with the score of Gneiting and Raftery (2007), Eq. 43, its Table 1 comes out.
+    Eq. 5 of Torres et al. (2024), whose quantiles are "standardized by the validation set mean
+    absolute values". As printed its sign is turned and the width counts against the penalties; with
+    the score of Gneiting and Raftery (2007), Eq. 43, its Table 1 comes out.
     """
     low, high = distribution.interval(checked_level(level))
     return interval_scores(y, low, high, level) / mean_abs_y
@@ -132,7 +169,8 @@ def smis(y: np.ndarray, distribution: Any, mean_abs_y: float, *, level: OpenFrac
 
 @mean_over_rows("mean width", better=None, unit="units of y")
 def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Mean width of the central intervals of this level, in the units of y: sharpness, which is good only where coverage holds.
+    """Mean width of the central intervals of this level, in the units of y: sharpness, which is
+    good only where coverage holds.
 
     Infinite where one interval is.
 
@@ -163,8 +201,11 @@ def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndar
 
 
 @table("coverage curve")
-def coverage_curve(y: np.ndarray, distribution: Any, *, levels: Sequence[OpenFraction] = LEVELS) -> dict[str, np.ndarray]:
-    """:func:`coverage` of the central intervals of several levels, and their mean ``width`` in the units of y.
+def coverage_curve(
+    y: np.ndarray, distribution: Any, *, levels: Sequence[OpenFraction] = LEVELS
+) -> dict[str, np.ndarray]:
+    """:func:`coverage` of the central intervals of several levels, and their mean ``width`` in the
+    units of y.
 
     Parameters
     ----------
@@ -174,7 +215,8 @@ def coverage_curve(y: np.ndarray, distribution: Any, *, levels: Sequence[OpenFra
 
     References
     ----------
-    Gneiting et al., JRSS B 69, 2007, who judge sharpness (the width) subject to calibration (the coverage).
+    Gneiting et al., JRSS B 69, 2007, who judge sharpness (the width) subject to calibration (the
+    coverage).
     """
     check_value("levels", levels, Sequence[OpenFraction])
     intervals = [distribution.interval(level) for level in levels]
@@ -184,7 +226,8 @@ def coverage_curve(y: np.ndarray, distribution: Any, *, levels: Sequence[OpenFra
 
 
 def interval_scores(y: np.ndarray, low: np.ndarray, high: np.ndarray, level: float) -> np.ndarray:
-    """Float[n]: width + 2/α·(distance of y to [low, high]) with α = 1 - level: Gneiting and Raftery (2007), Eq. 43.
+    """Float[n]: width + 2/α·(distance of y to [low, high]) with α = 1 - level: Gneiting and Raftery
+    (2007), Eq. 43.
 
     >>> interval_scores(np.array([0.0, 3.0]), np.array([-1.0, -1.0]), np.array([1.0, 1.0]), 0.5).tolist()
     [2.0, 10.0]
@@ -202,9 +245,11 @@ def checked_level(level: float) -> float:
 
 @mean_over_rows("CRPS", better="lower", unit="units of y")
 def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
-    """Continuous ranked probability score, the mean of ∫ (F(x) - [x >= y])² dx, in the units of y; of a point it is the absolute error.
+    """Continuous ranked probability score, the mean of ∫ (F(x) - [x >= y])² dx, in the units of y;
+    of a point it is the absolute error.
 
-    In closed form for normal distributions, exact for weighted samples, by quadrature of quantiles for others: the distribution says it.
+    In closed form for normal distributions, exact for weighted samples, by quadrature of quantiles
+    for others: the distribution says it.
 
     Parameters
     ----------
@@ -220,9 +265,11 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
 
 @mean_over_rows("quantile score", better="lower", unit="units of y")
 def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.5) -> np.ndarray:
-    """Mean of ([y <= q] - level)·(q - y) with q the quantile at this level, in the units of y: the pinball or check loss.
+    """Mean of ([y <= q] - level)·(q - y) with q the quantile at this level, in the units of y: the
+    pinball or check loss.
 
-    At level 0.5 it is half the mean absolute error of the median; twice its integral over all levels is the CRPS.
+    At level 0.5 it is half the mean absolute error of the median; twice its integral over all
+    levels is the CRPS.
 
     Parameters
     ----------
@@ -232,7 +279,8 @@ def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
     References
     ----------
-    Gneiting and Raftery, JASA 102, 2007, section 6.1; scikit-learn's ``mean_pinball_loss`` of the quantiles.
+    Gneiting and Raftery, JASA 102, 2007, section 6.1; scikit-learn's ``mean_pinball_loss`` of the
+    quantiles.
     """
     quantile = distribution.ppf(checked_level(level))
     return ((y <= quantile) - level) * (quantile - y)
@@ -240,9 +288,11 @@ def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
 @metric("log score", better="lower", unit="nats")
 def log_score(y: np.ndarray, distribution: Any) -> float:
-    """Mean of -log density at the outcome, in nats; it changes with the units of y, so compare it on one data set only.
+    """Mean of -log density at the outcome, in nats; it changes with the units of y, so compare it
+    on one data set only.
 
-    NaN where distributions have no density, as those that are empirical behind a recalibrator, and infinite where a density is 0.
+    NaN where distributions have no density, as those that are empirical behind a recalibrator, and
+    infinite where a density is 0.
 
     Parameters
     ----------
@@ -261,7 +311,8 @@ def log_score(y: np.ndarray, distribution: Any) -> float:
 
 @mean_over_rows("mean SD", better=None, unit="units of y")
 def mean_sd(distribution: Any) -> np.ndarray:
-    """Mean standard deviation of the distributions, in the units of y: sharpness, as :func:`mean_width`.
+    """Mean standard deviation of the distributions, in the units of y: sharpness, as
+    :func:`mean_width`.
 
     Parameters
     ----------

@@ -1,9 +1,11 @@
-"""Kullback-Leibler divergence of the true distributions from the predicted ones, where a simulation knows the truth.
+"""Kullback-Leibler divergence of the true distributions from the predicted ones, where a simulation
+knows the truth.
 
-How much worse than the truth itself predictive distributions are, row by row on the same outcomes, where a simulation knows it.
+How much worse than the truth itself predictive distributions are, row by row on the same outcomes,
+where a simulation knows it.
 
-The truth has scores above 0 too, which move with the rows that were drawn; of a difference by row most of that goes, so its standard error
-is small, and 0 is what no forecaster can beat on average.
+The truth has scores above 0 too, which move with the rows that were drawn; of a difference by row
+most of that goes, so its standard error is small, and 0 is what no forecaster can beat on average.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from kdgraph.metrics.regression.scores import checked_level, interval_scores
 from kdgraph.parameters import OpenFraction, Range, Seed, check_value
 
 _DRAWS, _BINS, _ADDED = 1000, 30, 0.5
-"""Of :func:`kl_hist30_sym`: draws of each distribution, bins, and what is added to the count of each."""
+"""Of :func:`kl_hist30_sym`: draws of each distribution, bins, and what is added to the count of
+each.
+"""
 _ROWS_AT_A_TIME = 500
 _NODES = 128
 """Of the quadrature of two densities."""
@@ -39,18 +43,21 @@ def kl(
     distribution : of n rows.
     true_distribution : of the same rows; simulations know them.
     bins : of equal predicted mass, as :func:`binned_kl` has them.
-    estimator : auto: by quadrature of the densities where both have one, to six digits of the closed form of normal and of gamma
-        distributions, with a density counted as 2e-308 at least; else binned. binned: always, so that methods with and without a density
-        are measured alike.
+    estimator : auto: by quadrature of the densities where both have one, to six digits of the
+        closed form of normal and of gamma distributions, with a density counted as 2e-308 at least;
+        else binned. binned: always, so that methods with and without a density are measured alike.
 
     Notes
     -----
-    Table 1 of Torres et al. (2024) has a KL divergence without saying how it was estimated. On its problem that of the line is
-    0.298 where they print 0.8455, so that only the order of rows can be compared; :func:`kl_hist30_sym` comes nearest to their numbers.
+    Table 1 of Torres et al. (2024) has a KL divergence without saying how it was estimated. On its
+    problem that of the line is 0.298 where they print 0.8455, so that only the order of rows can be
+    compared; :func:`kl_hist30_sym` comes nearest to their numbers.
     """
     check_value("bins", bins, Annotated[int, Range(2)])
     check_value("estimator", estimator, Literal["auto", "binned"])
-    exact = estimator == "auto" and hasattr(distribution, "pdf") and hasattr(true_distribution, "pdf")
+    exact = (
+        estimator == "auto" and hasattr(distribution, "pdf") and hasattr(true_distribution, "pdf")
+    )
     found = np.empty(len(distribution))
     for rows in _some_at_a_time(len(found)):
         mine, truth = distribution[rows], true_distribution[rows]
@@ -63,14 +70,17 @@ def _some_at_a_time(n: int) -> Iterator[slice]:
 
 
 def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarray:
-    """Float[n]: Σ_b p_b log(B p_b), with p_b the true mass between the predicted quantiles at (b - 1)/B and b/B.
+    """Float[n]: Σ_b p_b log(B p_b), with p_b the true mass between the predicted quantiles at (b -
+    1)/B and b/B.
 
-    The divergence KL(true || predicted) is that of the PIT values G(Y) of the true Y from uniform, since G is increasing; here of their
-    masses in B equal bins. It needs no density, no draws, and is finite: at most log B. Bins lose something, so it is never above
-    the divergence itself, and nears it from below as B grows: slowly where predictions are far too narrow. It is 0 for the truth.
+    The divergence KL(true || predicted) is that of the PIT values G(Y) of the true Y from uniform,
+    since G is increasing; here of their masses in B equal bins. It needs no density, no draws, and
+    is finite: at most log B. Bins lose something, so it is never above the divergence itself, and
+    nears it from below as B grows: slowly where predictions are far too narrow. It is 0 for the
+    truth.
 
-    A predicted distribution that is the empirical one of k draws from the truth is (B - 1)/2k away on average: what 1,000 draws
-    cost 30 bins is 0.0145.
+    A predicted distribution that is the empirical one of k draws from the truth is (B - 1)/2k away
+    on average: what 1,000 draws cost 30 bins is 0.0145.
 
     Parameters
     ----------
@@ -79,7 +89,8 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
 
     References
     ----------
-    Cover and Thomas, "Elements of information theory", 2006, section 2.8: what is coarser cannot be told apart better.
+    Cover and Thomas, "Elements of information theory", 2006, section 2.8: what is coarser cannot be
+    told apart better.
 
     Examples
     --------
@@ -96,11 +107,15 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
 
 
 @mean_over_rows("KL, symmetric histograms", better="lower", unit="nats")
-def kl_hist30_sym(distribution: Any, true_distribution: Any, *, random_state: Seed = 0) -> np.ndarray:
-    """Mean of KL(p || q) + KL(q || p) of histograms of 1,000 draws each in 30 bins, ½ added to every count: only for comparison.
+def kl_hist30_sym(
+    distribution: Any, true_distribution: Any, *, random_state: Seed = 0
+) -> np.ndarray:
+    """Mean of KL(p || q) + KL(q || p) of histograms of 1,000 draws each in 30 bins, ½ added to
+    every count: only for comparison.
 
-    Of the estimators that were tried, this one comes nearest to what Torres et al. (2024) print in Table 1 and do not explain. It is
-    biased: of the truth against itself it is about 0.05. Use :func:`kl` for anything else.
+    Of the estimators that were tried, this one comes nearest to what Torres et al. (2024) print in
+    Table 1 and do not explain. It is biased: of the truth against itself it is about 0.05. Use
+    :func:`kl` for anything else.
 
     Parameters
     ----------
@@ -111,15 +126,22 @@ def kl_hist30_sym(distribution: Any, true_distribution: Any, *, random_state: Se
     rng = np.random.default_rng(random_state)
     found = np.empty(len(distribution))
     for rows in _some_at_a_time(len(found)):
-        found[rows] = _between(distribution[rows].sample(_DRAWS, rng), true_distribution[rows].sample(_DRAWS, rng))
+        found[rows] = _between(
+            distribution[rows].sample(_DRAWS, rng), true_distribution[rows].sample(_DRAWS, rng)
+        )
     return found
 
 
 def _between(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Float[n] of draws Float[n, m] each: histograms in 30 equal bins from the smallest to the largest of both."""
+    """Float[n] of draws Float[n, m] each: histograms in 30 equal bins from the smallest to the
+    largest of both.
+    """
     low = np.minimum(one.min(axis=1), other.min(axis=1))[:, None]
     width = np.maximum(one.max(axis=1), other.max(axis=1))[:, None] - low
-    p, q = (_shares(np.where(width > 0, (draws - low) / np.where(width > 0, width, 1.0), 0.0)) for draws in (one, other))
+    p, q = (
+        _shares(np.where(width > 0, (draws - low) / np.where(width > 0, width, 1.0), 0.0))
+        for draws in (one, other)
+    )
     return ((p - q) * np.log(p / q)).sum(axis=1)
 
 
@@ -134,19 +156,23 @@ def _shares(places: np.ndarray) -> np.ndarray:
 def _of_densities(p: Any, q: Any) -> np.ndarray:
     """Float[n]: KL(p || q) = ∫₀¹ log f(F⁻¹(u)) - log g(F⁻¹(u)) du, of densities f and g.
 
-    Gauss-Legendre in s with u = sin²(πs/2), which takes the nodes to both ends, where the logarithms grow.
+    Gauss-Legendre in s with u = sin²(πs/2), which takes the nodes to both ends, where the
+    logarithms grow.
     """
     x, weight = np.polynomial.legendre.leggauss(_NODES)
     s = np.pi * (x + 1) / 4
     at = p.ppf(np.sin(s) ** 2)
     smallest = np.finfo(np.float64).tiny
     ratio = np.log(np.maximum(p.pdf(at), smallest)) - np.log(np.maximum(q.pdf(at), smallest))
-    return np.maximum((weight * np.pi / 4 * np.sin(2 * s) * ratio).sum(axis=1), 0.0)  # but for rounding it is never negative
+    return np.maximum(
+        (weight * np.pi / 4 * np.sin(2 * s) * ratio).sum(axis=1), 0.0
+    )  # but for rounding it is never negative
 
 
 @mean_over_rows("CRPS above the truth's", better="lower", unit="units of y")
 def crps_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.ndarray:
-    """Mean of :func:`crps` less that of the true distribution on the same rows: on average from 0, which only the truth reaches.
+    """Mean of :func:`crps` less that of the true distribution on the same rows: on average from 0,
+    which only the truth reaches.
 
     Parameters
     ----------
@@ -156,15 +182,19 @@ def crps_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.
 
     References
     ----------
-    Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102, 2007, section 2.2: the divergence of a
-    score, here its sample version; of the CRPS it is the mean of ∫ (F - G)² dx.
+    Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation", JASA 102,
+    2007, section 2.2: the divergence of a score, here its sample version; of the CRPS it is the
+    mean of ∫ (F - G)² dx.
     """
     return distribution.crps(y) - true_distribution.crps(y)
 
 
 @mean_over_rows("interval score above the truth's", better="lower", unit="units of y")
-def interval_score_excess(y: np.ndarray, distribution: Any, true_distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Mean of :func:`interval_score` less that of the true central interval on the same rows: on average from 0.
+def interval_score_excess(
+    y: np.ndarray, distribution: Any, true_distribution: Any, *, level: OpenFraction = 0.95
+) -> np.ndarray:
+    """Mean of :func:`interval_score` less that of the true central interval on the same rows: on
+    average from 0.
 
     Infinite where an interval is, as the score itself.
 
@@ -179,13 +209,16 @@ def interval_score_excess(y: np.ndarray, distribution: Any, true_distribution: A
     ----------
     As :func:`crps_excess`, with the score of Eq. 43.
     """
-    (low, high), (true_low, true_high) = (each.interval(checked_level(level)) for each in (distribution, true_distribution))
+    (low, high), (true_low, true_high) = (
+        each.interval(checked_level(level)) for each in (distribution, true_distribution)
+    )
     return interval_scores(y, low, high, level) - interval_scores(y, true_low, true_high, level)
 
 
 @mean_over_rows("MSE above the truth's", better="lower", unit="squared units of y")
 def mse_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.ndarray:
-    """Mean of :func:`mse_y` less that of the true mean on the same rows: what a table of MSE to y says beside its row of the truth.
+    """Mean of :func:`mse_y` less that of the true mean on the same rows: what a table of MSE to y
+    says beside its row of the truth.
 
     On average over outcomes it is :func:`mse_mean`, which has less noise; so it may be below 0.
 
@@ -197,16 +230,23 @@ def mse_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.n
 
     Notes
     -----
-    Table 2 of Torres et al., "Model-free local recalibration of neural networks", 2024: the MSE of a row less that of "True model".
+    Table 2 of Torres et al., "Model-free local recalibration of neural networks", 2024: the MSE of
+    a row less that of "True model".
     """
     return (distribution.mean() - y) ** 2 - (true_distribution.mean() - y) ** 2
 
 
 @table("beside the truth")
 def beside_truth(
-    y: np.ndarray, distribution: Any, true_distribution: Any, mean_abs_y: float, *, level: OpenFraction = 0.95
+    y: np.ndarray,
+    distribution: Any,
+    true_distribution: Any,
+    mean_abs_y: float,
+    *,
+    level: OpenFraction = 0.95,
 ) -> dict[str, np.ndarray]:
-    """Scores of the predicted and of the true distributions on the same rows, and their difference with its standard error.
+    """Scores of the predicted and of the true distributions on the same rows, and their difference
+    with its standard error.
 
     Parameters
     ----------
@@ -218,14 +258,19 @@ def beside_truth(
 
     Returns
     -------
-    Columns ``score`` (mse_y, crps, coverage, interval_score, smis), ``predicted``, ``truth``, ``excess`` (predicted - truth) and ``stderr``
-    of the excess, that of the mean of the differences by row; NaN of one row, and where an interval is infinite.
+    Columns ``score`` (mse_y, crps, coverage, interval_score, smis), ``predicted``, ``truth``,
+    ``excess`` (predicted - truth) and ``stderr`` of the excess, that of the mean of the differences
+    by row; NaN of one row, and where an interval is infinite.
 
     Notes
     -----
-    The rows "True model" of the tables of Torres et al., "Model-free local recalibration of neural networks", 2024.
+    The rows "True model" of the tables of Torres et al., "Model-free local recalibration of neural
+    networks", 2024.
     """
-    predicted, truth = (_by_row(y, each, mean_abs_y, checked_level(level)) for each in (distribution, true_distribution))
+    predicted, truth = (
+        _by_row(y, each, mean_abs_y, checked_level(level))
+        for each in (distribution, true_distribution)
+    )
     excess = [_mean_and_stderr(predicted[name] - truth[name]) for name in predicted]
     return {
         "score": np.array(list(predicted)),
@@ -236,7 +281,9 @@ def beside_truth(
     }
 
 
-def _by_row(y: np.ndarray, distribution: Any, mean_abs_y: float, level: float) -> dict[str, np.ndarray]:
+def _by_row(
+    y: np.ndarray, distribution: Any, mean_abs_y: float, level: float
+) -> dict[str, np.ndarray]:
     """Float[n] by name of the metric whose mean over rows it is."""
     low, high = distribution.interval(level)
     score = interval_scores(y, low, high, level)
@@ -251,4 +298,6 @@ def _by_row(y: np.ndarray, distribution: Any, mean_abs_y: float, level: float) -
 
 def _mean_and_stderr(values: np.ndarray) -> tuple[float, float]:
     n, mean = len(values), float(values.mean())
-    return mean, float(values.std(ddof=1) / np.sqrt(n)) if n > 1 and np.isfinite(mean) else float("nan")
+    return mean, (
+        float(values.std(ddof=1) / np.sqrt(n)) if n > 1 and np.isfinite(mean) else float("nan")
+    )

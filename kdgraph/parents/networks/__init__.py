@@ -10,7 +10,13 @@ from kdgraph.parents.networks.exposure import Acet, Ceda, EnergyMargin, Exposure
 from kdgraph.parents.networks.gradient_sign import GradientSign
 from kdgraph.parents.networks.mlp import MultilayerPerceptron, MultilayerPerceptronRegressor
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.networks.outlier_sources import MixedOutliers, NoiseOutliers, Outliers, PermutedOutliers, RowsOutliers
+from kdgraph.parents.networks.outlier_sources import (
+    MixedOutliers,
+    NoiseOutliers,
+    Outliers,
+    PermutedOutliers,
+    RowsOutliers,
+)
 from kdgraph.parents.networks.quantile_networks import QuantileNetwork
 from kdgraph.parents.networks.regressor import NetworkRegressor
 

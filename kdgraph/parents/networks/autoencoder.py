@@ -1,4 +1,6 @@
-"""A convolutional autoencoder: images as few numbers, for what takes vectors, as in TOOD (Section 5.1 and Appendix C) for a forest."""
+"""A convolutional autoencoder: images as few numbers, for what takes vectors, as in TOOD (Section
+5.1 and Appendix C) for a forest.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from kdgraph.parents.networks.torch_state import in_batches, narrow, plain_torch
 from kdgraph.parents.networks.training import Loss
 
 Shrinking = Literal["pooling", "stride"]
-"""How a layer makes an image smaller: a convolution and then max pooling, or a convolution that takes steps."""
+"""How a layer makes an image smaller: a convolution and then max pooling, or a convolution that
+takes steps.
+"""
 
 
 class AutoencoderModule(nn.Module):
@@ -31,14 +35,21 @@ class AutoencoderModule(nn.Module):
     ----------
     widths : channels of the images, and those that each of L layers puts out.
     strides : by how much each layer divides height and width, Int[L].
-    shrink : see :data:`Shrinking`; the decoder undoes it with transposed convolutions, that of pooling without overlap.
+    shrink : see :data:`Shrinking`; the decoder undoes it with transposed convolutions, that of
+        pooling without overlap.
     """
 
     def __init__(self, widths: Sequence[int], strides: Sequence[int], shrink: Shrinking):
         super().__init__()
         layers = list(zip(pairwise(widths), strides, strict=True))
-        down = [part for (before, after), step in layers for part in _down(before, after, step, shrink)]
-        up = [part for (before, after), step in reversed(layers) for part in (_up(after, before, step, shrink), nn.ReLU())]
+        down = [
+            part for (before, after), step in layers for part in _down(before, after, step, shrink)
+        ]
+        up = [
+            part
+            for (before, after), step in reversed(layers)
+            for part in (_up(after, before, step, shrink), nn.ReLU())
+        ]
         self.encoder = nn.Sequential(*down)
         self.decoder = nn.Sequential(*up[:-1], nn.Sigmoid())
 
@@ -70,31 +81,37 @@ class ReconstructionLoss(nn.Module):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ConvolutionalAutoencoder(Network):
-    """An autoencoder as a transformer: ``transform`` gives the latents of images, ``inverse_transform`` images of latents.
+    """An autoencoder as a transformer: ``transform`` gives the latents of images,
+    ``inverse_transform`` images of latents.
 
-    It stands in front of what takes vectors, as in ``Pipeline([("encoder", ConvolutionalAutoencoder()), ("classifier", forest)])``. It sees
-    no label. The defaults are the net of the tree-based detector's paper for images of 1×28×28, whose latents are 4×7×7 = 196 numbers;
-    ``channels=(16, 32, 64), strides=(1, 2, 2), shrink="stride"`` is that for 3×32×32, with 64×8×8 = 4,096.
+    It stands in front of what takes vectors, as in ``Pipeline([("encoder",
+    ConvolutionalAutoencoder()), ("classifier", forest)])``. It sees no label. The defaults are the
+    net of the tree-based detector's paper for images of 1×28×28, whose latents are 4×7×7 = 196
+    numbers; ``channels=(16, 32, 64), strides=(1, 2, 2), shrink="stride"`` is that for 3×32×32, with
+    64×8×8 = 4,096.
 
     Parameters
     ----------
-    channels : that each layer of the encoder puts out, of convolutions of 3×3 with ReLU; the decoder has them in reverse, and a sigmoid
-        after the last one.
-    strides : by how much each layer divides height and width, which must be multiples of their product.
+    channels : that each layer of the encoder puts out, of convolutions of 3×3 with ReLU; the
+        decoder has them in reverse, and a sigmoid after the last one.
+    strides : by how much each layer divides height and width, which must be multiples of their
+    product.
     shrink : see :data:`Shrinking`.
-    learning_rate, max_epochs, patience : of the paper, which does not stop early; so every row is learnt from.
+    learning_rate, max_epochs, patience : of the paper, which does not stop early; so every row is
+    learnt from.
     **others : those of :class:`Network`.
 
     Attributes
     ----------
     latent_shape_ : channels, height and width of the latents, which ``transform`` gives flat.
-    reconstruction_error_ : mean squared error per pixel of the training rows during the epoch whose weights were kept; None if none was
-        trained.
+    reconstruction_error_ : mean squared error per pixel of the training rows during the epoch whose
+        weights were kept; None if none was trained.
 
     Notes
     -----
-    The paper's text has lost its numbers of channels and its kernels. What is left of its description (layers, pooling, strides, what is
-    activated how) fits these nets, the first of them a common tutorial's; the channels of the second are a guess.
+    The paper's text has lost its numbers of channels and its kernels. What is left of its
+    description (layers, pooling, strides, what is activated how) fits these nets, the first of them
+    a common tutorial's; the channels of the second are a guess.
 
     References
     ----------
@@ -118,14 +135,21 @@ class ConvolutionalAutoencoder(Network):
 
     images_only: ClassVar[bool] = True
     learns_from_labels: ClassVar[bool] = False
-    """Whether ``fit`` looks at y; who trains the same rows again with other labels can leave it as it is."""
+    """Whether ``fit`` looks at y; who trains the same rows again with other labels can leave it as
+    it is.
+    """
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         channels, strides = [int(c) for c in self.channels], [int(s) for s in self.strides]
         check_image_shape(self, input_shape, math.prod(strides), f"strides={tuple(strides)}")
         if any(side % math.prod(strides) for side in input_shape[1:]):
-            rule = f"images whose height and width are multiples of {math.prod(strides)}, the product of strides={tuple(strides)}"
-            raise ValueError(f"{type(self).__name__} needs {rule}, got {input_shape[1]}×{input_shape[2]}")
+            rule = (
+                f"images whose height and width are multiples of {math.prod(strides)}, the product"
+                f" of strides={tuple(strides)}"
+            )
+            raise ValueError(
+                f"{type(self).__name__} needs {rule}, got {input_shape[1]}×{input_shape[2]}"
+            )
         return AutoencoderModule([input_shape[0], *channels], strides, self.shrink)
 
     def _loss(self) -> Loss:
@@ -141,9 +165,10 @@ class ConvolutionalAutoencoder(Network):
 
         Raises
         ------
-        ParameterError : for a parameter outside its range, and channels and strides that are not as many.
-        ValueError : for vectors, for images whose size the strides do not divide, or beyond [0, 1]; for NaN or infinity, for a device that
-            is not there, for a training that diverges.
+        ParameterError : for a parameter outside its range, and channels and strides that are not as
+        many.
+        ValueError : for vectors, for images whose size the strides do not divide, or beyond [0, 1];
+            for NaN or infinity, for a device that is not there, for a training that diverges.
         """
         check_parameters(self)
         if not len(self.channels) == len(self.strides) > 0:
@@ -153,16 +178,25 @@ class ConvolutionalAutoencoder(Network):
         X = validate_data(self, X, dtype=[np.float64, np.float32], allow_nd=True)
         if X.ndim == 4 and (X.min() < 0 or X.max() > 1):
             raise ValueError(
-                f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g}; divide by the largest intensity"
+                f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g};"
+                " divide by the largest intensity"
             )
         self._trained_on(X, narrow(X), np.ones(len(X)), math.prod(X.shape[1:]))
         with plain_torch(), torch.no_grad():
-            self.latent_shape_ = tuple(self._both_halves().encoder(torch.zeros(1, *self.input_shape_).to(self._device())).shape[1:])
-        self.reconstruction_error_ = self.history_[self.best_epoch_ - 1]["loss"] if self.history_ else None
+            self.latent_shape_ = tuple(
+                self._both_halves()
+                .encoder(torch.zeros(1, *self.input_shape_).to(self._device()))
+                .shape[1:]
+            )
+        self.reconstruction_error_ = (
+            self.history_[self.best_epoch_ - 1]["loss"] if self.history_ else None
+        )
         return self
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Float32[n, m]: the latents of images X, Float[n, c, h, w]; or what another layer puts out, one of ``layer_names_``, flattened."""
+        """Float32[n, m]: the latents of images X, Float[n, c, h, w]; or what another layer puts
+        out, one of ``layer_names_``, flattened.
+        """
         if layer is not None:
             return super().transform(X, layer)
         X, encoder = self._checked(X), self._both_halves().encoder
@@ -177,7 +211,11 @@ class ConvolutionalAutoencoder(Network):
             raise ValueError(f"a row of latents has {size} numbers, got {Z.shape[1]}")
         decoder, shape = self._both_halves().decoder, self.latent_shape_
         (images,) = in_batches(
-            Z, lambda batch: (decoder(batch.unflatten(1, shape)),), input_shape=(size,), device=self._device(), n_jobs=self.n_jobs
+            Z,
+            lambda batch: (decoder(batch.unflatten(1, shape)),),
+            input_shape=(size,),
+            device=self._device(),
+            n_jobs=self.n_jobs,
         )
         return images
 

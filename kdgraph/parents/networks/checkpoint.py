@@ -36,8 +36,10 @@ class Progress:
     Attributes
     ----------
     epoch, of : the epoch that ended (from 1), and the largest number there can be.
-    loss, validation_loss : mean over the training rows during the epoch, and over the held-out rows after it (None without any).
-    seconds_left : mean time of an epoch so far × epochs left; an upper bound, since training may stop early.
+    loss, validation_loss : mean over the training rows during the epoch, and over the held-out rows
+    after it (None without any).
+    seconds_left : mean time of an epoch so far × epochs left; an upper bound, since training may
+    stop early.
     stage : what is trained for, such as "training".
     """
 
@@ -55,7 +57,8 @@ Report = Callable[[Progress], object]
 
 @contextmanager
 def reporter(verbose: bool, report: Any = None) -> Iterator[Report]:
-    """What to call with each :class:`Progress`; it hands it on to a bar if ``verbose``, and to the function ``report`` if there is one.
+    """What to call with each :class:`Progress`; it hands it on to a bar if ``verbose``, and to the
+    function ``report`` if there is one.
 
     The bar is on stderr and shows only in a terminal.
 
@@ -85,18 +88,30 @@ class _Drawing:
 
     def __call__(self, progress: Progress) -> None:
         if progress.stage not in self.tasks:
-            self.tasks[progress.stage] = self.bar.add_task(progress.stage, total=progress.of, losses="", left="")
+            self.tasks[progress.stage] = self.bar.add_task(
+                progress.stage, total=progress.of, losses="", left=""
+            )
         losses = [f"loss {progress.loss:.4f}"]
         if progress.validation_loss is not None:
             losses.append(f"validation {progress.validation_loss:.4f}")
         left = f"at most {_clock(progress.seconds_left)} left"
-        self.bar.update(self.tasks[progress.stage], completed=progress.epoch, losses=" ".join(losses), left=left)
+        self.bar.update(
+            self.tasks[progress.stage], completed=progress.epoch, losses=" ".join(losses), left=left
+        )
 
 
 def _bar(console: Console) -> Bar:
     text = TextColumn("{task.description}")
-    return Bar(text, BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[losses]}"), TimeElapsedColumn(),
-               TextColumn("{task.fields[left]}"), console=console, transient=True)  # fmt: skip
+    return Bar(
+        text,
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[losses]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        console=console,
+        transient=True,
+    )
 
 
 def _clock(seconds: float) -> str:
@@ -111,7 +126,9 @@ def _clock(seconds: float) -> str:
 
 
 INTERVAL = 30.0
-"""Seconds between two states that are written: 50 MB take about 0.1 s for four layers of 1,000 units."""
+"""Seconds between two states that are written: 50 MB take about 0.1 s for four layers of 1,000
+units.
+"""
 
 
 @dataclass
@@ -121,7 +138,8 @@ class Checkpoint:
     Parameters
     ----------
     path : the file; its folder is made when it is first written.
-    fingerprint : of everything that decides the numbers (:func:`fingerprint`). A state with another one is not this training's.
+    fingerprint : of everything that decides the numbers (:func:`fingerprint`). A state with another
+        one is not this training's.
     """
 
     path: Path
@@ -131,15 +149,23 @@ class Checkpoint:
     def __post_init__(self) -> None:
         self.path = Path(self.path)
         if self.path.is_dir():
-            raise ValueError(f"checkpoint must be the path of a file, got the folder {str(self.path)!r}")
+            raise ValueError(
+                f"checkpoint must be the path of a file, got the folder {str(self.path)!r}"
+            )
 
     def for_stage(self, stage: str) -> Checkpoint:
         """The checkpoint of a training that comes before the main one, in a file beside it."""
-        return Checkpoint(self.path.with_name(f"{self.path.name}.{stage}"), f"{self.fingerprint} {stage}")
+        return Checkpoint(
+            self.path.with_name(f"{self.path.name}.{stage}"), f"{self.fingerprint} {stage}"
+        )
 
     def load(self) -> dict[str, Any] | None:
-        """The state that was saved, or None: no file, one that was cut short, or one of another training."""
-        if not zipfile.is_zipfile(self.path):  # torch would also read older formats, and warn of them
+        """The state that was saved, or None: no file, one that was cut short, or one of another
+        training.
+        """
+        if not zipfile.is_zipfile(
+            self.path
+        ):  # torch would also read older formats, and warn of them
             return None
         try:
             # Only tensors and plain containers are read: a file cannot run code.
@@ -150,13 +176,17 @@ class Checkpoint:
         return saved["state"] if fits else None
 
     def save(self, state: Mapping[str, Any], *, now: bool = False) -> None:
-        """Write the state if :data:`INTERVAL` seconds have passed since the last one, or ``now``; a reader sees it whole or not at all."""
+        """Write the state if :data:`INTERVAL` seconds have passed since the last one, or ``now``; a
+        reader sees it whole or not at all.
+        """
         if time.monotonic() < self._due and not now:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         try:
-            content = io.BytesIO()  # torch reports a full disk as an error of its format when it writes the file
+            content = (
+                io.BytesIO()
+            )  # torch reports a full disk as an error of its format when it writes the file
             torch.save({"fingerprint": self.fingerprint, "state": dict(state)}, content)
             unfinished.write_bytes(content.getbuffer())
             os.replace(unfinished, self.path)
@@ -165,7 +195,9 @@ class Checkpoint:
         self._due = time.monotonic() + INTERVAL
 
     def remove(self) -> None:
-        """Delete the file, and what processes left that were killed while they wrote it: the training is done."""
+        """Delete the file, and what processes left that were killed while they wrote it: the
+        training is done.
+        """
         self.path.unlink(missing_ok=True)
         for unfinished in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
             unfinished.unlink(missing_ok=True)
@@ -181,10 +213,14 @@ def fingerprint(arrays: Iterable[Any], words: Iterable[Any]) -> str:
 
 
 def in_words(value: Any) -> Any:
-    """A parameter as its ``repr`` should have it: of a component its class and parameters, where Python's own would give an address, and
-    scikit-learn's would be cut short.
+    """A parameter as its ``repr`` should have it: of a component its class and parameters, where
+    Python's own would give an address, and scikit-learn's would be cut short.
     """
     if isinstance(value, Mapping):
         return {name: in_words(each) for name, each in value.items()}
     is_component = isinstance(value, BaseEstimator) or type(value).__repr__ is object.__repr__
-    return (type(value).__qualname__, in_words(vars(value))) if is_component and hasattr(value, "__dict__") else value
+    return (
+        (type(value).__qualname__, in_words(vars(value)))
+        if is_component and hasattr(value, "__dict__")
+        else value
+    )

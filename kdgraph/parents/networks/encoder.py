@@ -1,4 +1,5 @@
-"""The supervised contrastive loss (Khosla et al. 2020) and what a network is made of while it trains with it.
+"""The supervised contrastive loss (Khosla et al. 2020) and what a network is made of while it
+trains with it.
 
 An image model with a dense head (Dey et al., Section 5.2 and Appendix F).
 """
@@ -33,28 +34,34 @@ class SupervisedContrastiveLoss(nn.Module):
 
     Notes
     -----
-    L_sup_out, Eq. 2 of Khosla et al. (2020), for L2-normalised z, with A(i) all rows but i and P(i) those of them in i's class:
-    L_i = -1/|P(i)| Σ_{p∈P(i)} log( exp(z_i·z_p/τ) / Σ_{a∈A(i)} exp(z_i·z_a/τ) ). The paper sums L_i over the batch; here it is the
-    (weighted) mean over the anchors that have a positive, so that it does not grow with the batch.
+    L_sup_out, Eq. 2 of Khosla et al. (2020), for L2-normalised z, with A(i) all rows but i and P(i)
+    those of them in i's class: L_i = -1/|P(i)| Σ_{p∈P(i)} log( exp(z_i·z_p/τ) / Σ_{a∈A(i)}
+    exp(z_i·z_a/τ) ). The paper sums L_i over the batch; here it is the (weighted) mean over the
+    anchors that have a positive, so that it does not grow with the batch.
     """
 
     def __init__(self, temperature: float = 0.1):
         super().__init__()
         self.temperature = temperature
 
-    def forward(self, embeddings: Tensor, labels: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, embeddings: Tensor, labels: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """The mean loss of a batch; 0 if no row has another of its class.
 
         Parameters
         ----------
-        embeddings : Float[n, m], or Float[n, v, m] for v views of each row, which are each other's positives.
+        embeddings : Float[n, m], or Float[n, v, m] for v views of each row, which are each other's
+        positives.
         labels : Int[n].
         sample_weight : Float[n] or None, the weight of each row as an anchor.
         """
         if embeddings.ndim == 3:
             views = embeddings.shape[1]
             labels = labels.repeat_interleave(views)
-            sample_weight = None if sample_weight is None else sample_weight.repeat_interleave(views)
+            sample_weight = (
+                None if sample_weight is None else sample_weight.repeat_interleave(views)
+            )
             embeddings = embeddings.flatten(0, 1)
         loss, positives = self._by_anchor(embeddings, labels)
         weight = (positives > 0).to(loss.dtype)
@@ -68,8 +75,12 @@ class SupervisedContrastiveLoss(nn.Module):
         embeddings = functional.normalize(embeddings, dim=1)
         itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
         similarity = embeddings @ embeddings.T / self.temperature
-        lowest = torch.finfo(similarity.dtype).min  # not -inf: the gradient of a row that is alone in its batch must be 0, not NaN
-        log_share = similarity - similarity.masked_fill(itself, lowest).logsumexp(dim=1, keepdim=True)
+        lowest = torch.finfo(
+            similarity.dtype
+        ).min  # not -inf: the gradient of a row that is alone in its batch must be 0, not NaN
+        log_share = similarity - similarity.masked_fill(itself, lowest).logsumexp(
+            dim=1, keepdim=True
+        )
         positive = (labels[:, None] == labels[None, :]) & ~itself
         n_positives = positive.sum(dim=1)
         summed = torch.where(positive, log_share, 0.0).sum(dim=1)
@@ -77,12 +88,14 @@ class SupervisedContrastiveLoss(nn.Module):
 
 
 class ContrastiveViews(nn.Module):
-    """An encoder as it trains with :class:`SupervisedContrastiveLoss`: images in, the embeddings of one or two views of each out.
+    """An encoder as it trains with :class:`SupervisedContrastiveLoss`: images in, the embeddings of
+    one or two views of each out.
 
     Parameters
     ----------
     encoder : maps Float[n, c, h, w] to Float[n, m].
-    augment : whether two random views of each image are made while training; else the image itself is its only view.
+    augment : whether two random views of each image are made while training; else the image itself
+        is its only view.
     """
 
     def __init__(self, encoder: nn.Module, augment: bool = False):
@@ -101,8 +114,9 @@ class ContrastiveViews(nn.Module):
 class Embedding(nn.Module):
     """A linear projection of the features, or the features themselves.
 
-    The features pass as one token each: :class:`kdgraph.geometry.ActivationPartition` takes for the dense head what comes after the last
-    tensor of more than two axes, and neither this projection nor a pooling layer of the encoder belongs to it.
+    The features pass as one token each: :class:`kdgraph.geometry.ActivationPartition` takes for the
+    dense head what comes after the last tensor of more than two axes, and neither this projection
+    nor a pooling layer of the encoder belongs to it.
     """
 
     def __init__(self, features: int, size: int | None):
@@ -126,12 +140,23 @@ class EncoderModule(nn.Module):
     n_classes : K.
     """
 
-    def __init__(self, encoder: nn.Module, features: int, embedding_size: int | None, hidden: Sequence[int], n_classes: int):
+    def __init__(
+        self,
+        encoder: nn.Module,
+        features: int,
+        embedding_size: int | None,
+        hidden: Sequence[int],
+        n_classes: int,
+    ):
         super().__init__()
         self.encoder = encoder
         self.embedding = Embedding(features, embedding_size)
         widths = [embedding_size or features, *hidden]
-        layers = [layer for before, after in pairwise(widths) for layer in (nn.Linear(before, after), nn.ReLU())]
+        layers = [
+            layer
+            for before, after in pairwise(widths)
+            for layer in (nn.Linear(before, after), nn.ReLU())
+        ]
         self.head = nn.Sequential(*layers, nn.Linear(widths[-1], n_classes))
 
     def forward(self, images: Tensor) -> Tensor:
@@ -143,25 +168,33 @@ class EncoderModule(nn.Module):
 class EncoderNetwork(NetworkClassifier):
     """Any image model, a projection to an embedding, and dense layers behind it.
 
-    The default head is that of Dey et al., Appendix F: an embedding of 256 numbers, a dense layer of 200 units, the classes. They train the
-    encoder with the contrastive loss first: ``pretrain="contrastive"``. ``transform(X, "embedding")`` gives what enters the head.
+    The default head is that of Dey et al., Appendix F: an embedding of 256 numbers, a dense layer
+    of 200 units, the classes. They train the encoder with the contrastive loss first:
+    ``pretrain="contrastive"``. ``transform(X, "embedding")`` gives what enters the head.
 
     Parameters
     ----------
-    model : "resnet20", ours and untrained; "package.module:factory", which is called and gives a torch module from images to features,
-        tokens or maps (the last two are averaged); or a folder or name that ``AutoModel`` of transformers loads, from the user's cache or
-        else the network (``pip install 'kdgraph[encoders]'``): its pooled output, or the mean of its last tokens.
+    model : "resnet20", ours and untrained; "package.module:factory", which is called and gives a
+        torch module from images to features, tokens or maps (the last two are averaged); or a
+        folder or name that ``AutoModel`` of transformers loads, from the user's cache or else the
+        network (``pip install 'kdgraph[encoders]'``): its pooled output, or the mean of its last
+        tokens.
     model_options : keyword arguments of the factory or of ``AutoModel``.
-    weights : "pretrained": those that come with the model (those that a factory gives, random ones for "resnet20"); "random": new ones.
-    image_size : pixels to which images are resized, bilinearly; None: what the config of a model of transformers says, else as they are.
-    embedding_size : m of the linear projection; None: none, and the features of the encoder are the embedding.
+    weights : "pretrained": those that come with the model (those that a factory gives, random ones
+    for "resnet20"); "random": new ones.
+    image_size : pixels to which images are resized, bilinearly; None: what the config of a model of
+    transformers says, else as they are.
+    embedding_size : m of the linear projection; None: none, and the features of the encoder are the
+    embedding.
     hidden : units of each hidden layer of the head.
-    pretrain : "contrastive": encoder and projection first learn with the supervised contrastive loss, with the same optimizer and batches.
+    pretrain : "contrastive": encoder and projection first learn with the supervised contrastive
+    loss, with the same optimizer and batches.
     pretrain_epochs : of it; there is no early stopping.
     temperature : τ of that loss.
-    augment : show it two random views of each image (shifted by up to 4 pixels, and mirrored in half of the cases) rather than the image.
-    freeze : hold the encoder fixed while the rest learns, and the projection too if it was pretrained. What the fixed part puts out is
-        computed once, and the rest learns from that.
+    augment : show it two random views of each image (shifted by up to 4 pixels, and mirrored in
+    half of the cases) rather than the image.
+    freeze : hold the encoder fixed while the rest learns, and the projection too if it was
+        pretrained. What the fixed part puts out is computed once, and the rest learns from that.
     **others : those of :class:`NetworkClassifier`.
 
     Attributes
@@ -170,13 +203,13 @@ class EncoderNetwork(NetworkClassifier):
 
     Notes
     -----
-    A grey image is repeated to the channels of the model. Models of transformers get images, in [0, 1], normalised as their image processor
-    says; what a factory gives must do that itself.
+    A grey image is repeated to the channels of the model. Models of transformers get images, in [0,
+    1], normalised as their image processor says; what a factory gives must do that itself.
 
     References
     ----------
-    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution calibrated inference.
-    Khosla et al., Supervised contrastive learning, NeurIPS 2020.
+    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution
+    calibrated inference. Khosla et al., Supervised contrastive learning, NeurIPS 2020.
     """
 
     model: str = "resnet20"
@@ -205,11 +238,19 @@ class EncoderNetwork(NetworkClassifier):
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         check_image_shape(self, input_shape, 1, f"model={self.model!r}")
         if self.freeze and self.exposure is not None:
-            raise ParameterError("freeze must be false with an exposure, which trains the whole network, got True")
+            raise ParameterError(
+                "freeze must be false with an exposure, which trains the whole network, got True"
+            )
         encoder, features = image_features(
-            self.model, input_shape, weights=self.weights, image_size=self.image_size, options=self.model_options
+            self.model,
+            input_shape,
+            weights=self.weights,
+            image_size=self.image_size,
+            options=self.model_options,
         )
-        return EncoderModule(encoder, features, self.embedding_size, [int(units) for units in self.hidden], n_outputs)
+        return EncoderModule(
+            encoder, features, self.embedding_size, [int(units) for units in self.hidden], n_outputs
+        )
 
     def _train(
         self,
@@ -227,22 +268,46 @@ class EncoderNetwork(NetworkClassifier):
         before = checkpoint.for_stage("pretraining") if checkpoint else None
         self.pretraining_history_ = []
         if self.pretrain == "contrastive":
-            self.pretraining_history_ = self._pretrained(module, examples, options, seed, report, before).history
+            self.pretraining_history_ = self._pretrained(
+                module, examples, options, seed, report, before
+            ).history
         learns: nn.Module = module
         if self.freeze:
             fixed, learns = _split(module, projected=self.pretrain == "contrastive")
             examples = self._behind(fixed, examples, options.device)
             validation = validation and self._behind(fixed, validation, options.device)
-        trained = super()._train(learns, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint, **more)
+        trained = super()._train(
+            learns,
+            examples,
+            validation,
+            options,
+            seed=seed,
+            report=report,
+            checkpoint=checkpoint,
+            **more,
+        )
         if before:
             before.remove()
         return trained
 
-    def _tune(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
+    def _tune(
+        self,
+        module: nn.Module,
+        examples: Examples,
+        validation: Examples | None,
+        options: Options,
+        **more: Any,
+    ) -> Trained:
         return super()._train(module, examples, validation, options, **more)
 
     def _pretrained(
-        self, module: EncoderModule, examples: Examples, options: Options, seed: int, report: Report, checkpoint: Checkpoint | None
+        self,
+        module: EncoderModule,
+        examples: Examples,
+        options: Options,
+        seed: int,
+        report: Report,
+        checkpoint: Checkpoint | None,
     ) -> Trained:
         """Train encoder and projection in place."""
         return train(
@@ -273,7 +338,9 @@ class EncoderNetwork(NetworkClassifier):
 
 
 def _split(module: EncoderModule, *, projected: bool) -> tuple[nn.Module, nn.Module]:
-    """The part that is fixed and the part that learns, in the order in which images pass through them."""
+    """The part that is fixed and the part that learns, in the order in which images pass through
+    them.
+    """
     if projected:
         return nn.Sequential(module.encoder, module.embedding), module.head
     return module.encoder, nn.Sequential(module.embedding, module.head)

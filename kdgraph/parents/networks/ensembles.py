@@ -30,25 +30,29 @@ Combine = Literal["mean", "mean_logs", "sum_logs"]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MultilayerPerceptronEnsemble(NetworkClassifier):
-    """Multilayer perceptrons that differ in their weights at the start and in the batches that they see; Lakshminarayanan's deep ensemble.
+    """Multilayer perceptrons that differ in their weights at the start and in the batches that they
+    see; Lakshminarayanan's deep ensemble.
 
-    Every member draws its own batches from the training rows, with replacement; an epoch is as many steps as the rows have batches. All
-    members are one module of stacked weights: a step of ten of them is one product of matrices a layer, not ten.
+    Every member draws its own batches from the training rows, with replacement; an epoch is as many
+    steps as the rows have batches. All members are one module of stacked weights: a step of ten of
+    them is one product of matrices a layer, not ten.
 
     Parameters
     ----------
     members : networks.
     hidden : units of each hidden layer, with ReLU.
-    combine : "mean": of the members' probabilities (Lakshminarayanan et al., Eq. 3; the score of PhANNs is ten times it); "mean_logs": the
-        softmax of the mean of their log probabilities; "sum_logs": of their sum, which is the sharper the more members there are (Salamon
-        et al., Appendix).
+    combine : "mean": of the members' probabilities (Lakshminarayanan et al., Eq. 3; the score of
+        PhANNs is ten times it); "mean_logs": the softmax of the mean of their log probabilities;
+        "sum_logs": of their sum, which is the sharper the more members there are (Salamon et al.,
+        Appendix).
     patience, stop_on : go by the loss of the members together.
     **others : those of :class:`NetworkClassifier`.
 
     References
     ----------
-    Lakshminarayanan, Pritzel, Blundell, Simple and scalable predictive uncertainty estimation using deep ensembles, 2017, Section 2.4.
-    Salamon et al., Estimating classification confidence using kernel densities, Appendix: members of 300 and 100 units.
+    Lakshminarayanan, Pritzel, Blundell, Simple and scalable predictive uncertainty estimation using
+    deep ensembles, 2017, Section 2.4. Salamon et al., Estimating classification confidence using
+    kernel densities, Appendix: members of 300 and 100 units.
 
     Examples
     --------
@@ -79,27 +83,40 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
         loss = super()._loss()
         return MeanOverMembers(loss, self.members) if self.loss == "mmce" else loss
 
-    def _train(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
+    def _train(
+        self,
+        module: nn.Module,
+        examples: Examples,
+        validation: Examples | None,
+        options: Options,
+        **more: Any,
+    ) -> Trained:
         rows = min(options.batch_size, len(examples))
 
         def order(rng: np.random.Generator, n: int) -> np.ndarray:
             return rng.integers(n, size=-(-n // rows) * self.members * rows)
 
         together = replace(options, batch_size=self.members * rows)
-        return train(module, examples, self._loss(), together, validation=validation, order=order, **more)
+        return train(
+            module, examples, self._loss(), together, validation=validation, order=order, **more
+        )
 
     def _last_linear(self) -> str:
-        return [name for name, part in self.module_.named_modules() if isinstance(part, StackedLinear)][-1]
+        return [
+            name for name, part in self.module_.named_modules() if isinstance(part, StackedLinear)
+        ][-1]
 
 
 @dataclass(frozen=True)
 class MeanOverMembers:
-    """Of a batch that has one for each member, the mean of a loss of batches that is no mean over rows (ours); else that loss.
+    """Of a batch that has one for each member, the mean of a loss of batches that is no mean over
+    rows (ours); else that loss.
 
     Attributes
     ----------
     loss : (logits Float32[b, K], targets Int[b], weights Float32[b]) → a scalar.
-    members : with gradients, logits are those of each member's own b / members rows, one member after the other.
+    members : with gradients, logits are those of each member's own b / members rows, one member
+        after the other.
     """
 
     loss: Loss
@@ -109,12 +126,18 @@ class MeanOverMembers:
         """A scalar, of the same arguments as the loss."""
         if not logits.requires_grad:
             return self.loss(logits, targets, weights)
-        parts = zip(logits.chunk(self.members), targets.chunk(self.members), weights.chunk(self.members), strict=True)
+        parts = zip(
+            logits.chunk(self.members),
+            targets.chunk(self.members),
+            weights.chunk(self.members),
+            strict=True,
+        )
         return torch.stack([self.loss(*part) for part in parts]).mean()
 
 
 class StackedPerceptrons(nn.Module):
-    """Members of equal shape, with their weights in one tensor a layer. How they are stacked is ours; see the ensemble for what they are.
+    """Members of equal shape, with their weights in one tensor a layer. How they are stacked is
+    ours; see the ensemble for what they are.
 
     Parameters
     ----------
@@ -123,28 +146,37 @@ class StackedPerceptrons(nn.Module):
 
     Notes
     -----
-    In training a batch is a batch for each member, one after the other, and the outputs are those of that member for each row, in the same
-    order. The gradient of each member is then that of its own mean loss, as if it trained alone. In eval mode every member sees every
-    row, and the outputs are the logits of all together.
+    In training a batch is a batch for each member, one after the other, and the outputs are those
+    of that member for each row, in the same order. The gradient of each member is then that of its
+    own mean loss, as if it trained alone. In eval mode every member sees every row, and the outputs
+    are the logits of all together.
     """
 
     def __init__(self, widths: Sequence[int], members: int, combine: Combine):
         super().__init__()
-        self.layers = nn.ModuleList(StackedLinear(members, before, after) for before, after in pairwise(widths))
+        self.layers = nn.ModuleList(
+            StackedLinear(members, before, after) for before, after in pairwise(widths)
+        )
         self.members, self.combine = members, combine
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Float32[n, …] → Float32[n, K]: logits of each member's own rows in training (ours), else of all together."""
+        """Float32[n, …] → Float32[n, K]: logits of each member's own rows in training (ours), else
+        of all together.
+        """
         if not self.training:
             return self._combined(self.by_member(rows).log_softmax(dim=2))
         own = rows.flatten(1).unflatten(0, (self.members, -1)).transpose(0, 1)
         logits = self._through(own).transpose(0, 1).flatten(0, 1)
         if logits.requires_grad:
-            logits.register_hook(lambda gradient: gradient * self.members)  # of the mean over all rows → over the rows of a member
+            logits.register_hook(
+                lambda gradient: gradient * self.members
+            )  # of the mean over all rows → over the rows of a member
         return logits
 
     def by_member(self, rows: Tensor) -> Tensor:
-        """Float32[n, …] → Float32[n, members, K]: the logits of every member (Salamon et al., Appendix: before the softmax layer)."""
+        """Float32[n, …] → Float32[n, members, K]: the logits of every member (Salamon et al.,
+        Appendix: before the softmax layer).
+        """
         return self._through(rows.flatten(1)[:, None].expand(-1, self.members, -1))
 
     def _through(self, values: Tensor) -> Tensor:
@@ -182,16 +214,19 @@ _MASKS = b"masks"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MonteCarloDropout(MultilayerPerceptronRegressor):
-    """A perceptron trained with dropout, whose predictions under S random masks are the sample that it predicts.
+    """A perceptron trained with dropout, whose predictions under S random masks are the sample that
+    it predicts.
 
-    The same network without masks, by the "weight scaling inference rule", is :class:`MultilayerPerceptronRegressor` with the same
-    parameters; its weights are the same to the bit. A run trains each of the two by itself.
+    The same network without masks, by the "weight scaling inference rule", is
+    :class:`MultilayerPerceptronRegressor` with the same parameters; its weights are the same to the
+    bit. A run trains each of the two by itself.
 
     Parameters
     ----------
     masks : S, of each layer of dropout; the paper has 1,000.
-    noise : whether each prediction gets noise, as the head has it, at one level of S that are evenly spread. Without, as in the paper, the
-        sample is of what networks predict and says nothing of how far outcomes are from it.
+    noise : whether each prediction gets noise, as the head has it, at one level of S that are
+        evenly spread. Without, as in the paper, the sample is of what networks predict and says
+        nothing of how far outcomes are from it.
     dropout : as of :class:`FullyConnected`, above 0 somewhere.
     **others : those of :class:`MultilayerPerceptronRegressor`.
 
@@ -202,14 +237,15 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
 
     Notes
     -----
-    A mask is the same for all rows, so each is one network, drawn from those that dropout trains; what a row is given does not depend on
-    the rows beside it. With the head "lognormal" a prediction is exp(f), as in Torres et al.; batches are normalised as in inference.
-    Of 10,000 rows under 1,000 masks the default layers take a minute of one core, and 0.6 GB.
+    A mask is the same for all rows, so each is one network, drawn from those that dropout trains;
+    what a row is given does not depend on the rows beside it. With the head "lognormal" a
+    prediction is exp(f), as in Torres et al.; batches are normalised as in inference. Of 10,000
+    rows under 1,000 masks the default layers take a minute of one core, and 0.6 GB.
 
     References
     ----------
-    Gal and Ghahramani, "Dropout as a Bayesian approximation", ICML 2016; Torres et al., "Model-free local recalibration of neural
-    networks", 2024, Section 4.2.
+    Gal and Ghahramani, "Dropout as a Bayesian approximation", ICML 2016; Torres et al., "Model-free
+    local recalibration of neural networks", 2024, Section 4.2.
 
     Examples
     --------
@@ -225,7 +261,8 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
     noise: bool = False
 
     def fit(self, X, y, sample_weight=None):
-        """Train a new module, and draw the seed of the masks; X: Float[n, d], y: Float[n] and errors as of the base.
+        """Train a new module, and draw the seed of the masks; X: Float[n, d], y: Float[n] and
+        errors as of the base.
 
         Raises
         ------
@@ -237,11 +274,15 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         if not any(self._dropouts()):
-            raise ParameterError(f"dropout must be above 0 somewhere, for masks to differ, got {self.dropout}")
+            raise ParameterError(
+                f"dropout must be above 0 somewhere, for masks to differ, got {self.dropout}"
+            )
         return super()._make_module(input_shape, n_outputs)
 
     def predict_dist(self, X) -> Distribution:
-        """The samples that the masks give, of rows X (Float[n, *input_shape]), in the units of y."""
+        """The samples that the masks give, of rows X (Float[n, *input_shape]), in the units of
+        y.
+        """
         outputs = self._by_mask(X)
         samples = np.empty(outputs.shape[:2])
         for rows in blocks(len(samples), self.masks):
@@ -249,7 +290,9 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         return WeightedSamples(samples)
 
     def outputs_by_mask(self, X) -> np.ndarray:
-        """Float64[n, masks, n_outputs]: what the module puts out under each mask; X as in ``fit``."""
+        """Float64[n, masks, n_outputs]: what the module puts out under each mask; X as in
+        ``fit``.
+        """
         return self._by_mask(X).astype(np.float64)
 
     def _by_mask(self, X: Any) -> np.ndarray:
@@ -265,7 +308,10 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         if not self.noise:
             return head.point(outputs, self.units_)
         levels = (self._rng().permutation(self.masks) + 0.5) / self.masks
-        noisy = [head.distribution(outputs[:, s], self.units_, self.dispersion_).ppf(float(level)) for s, level in enumerate(levels)]
+        noisy = [
+            head.distribution(outputs[:, s], self.units_, self.dispersion_).ppf(float(level))
+            for s, level in enumerate(levels)
+        ]
         return np.stack(noisy, axis=1)
 
     def _rng(self, *more: int) -> np.random.Generator:
@@ -283,7 +329,9 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
 
 
 def _under_masks(module: Any, batch: Tensor, masks: Sequence[Tensor]) -> Tensor:
-    """Float32[b, masks, n_outputs]; what comes before the first mask is the same under all of them, and computed once."""
+    """Float32[b, masks, n_outputs]; what comes before the first mask is the same under all of them,
+    and computed once.
+    """
     parts = list(module)
     first = next(i for i, part in enumerate(parts) if isinstance(part, nn.Dropout))
     for part in parts[:first]:

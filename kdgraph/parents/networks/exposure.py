@@ -1,4 +1,5 @@
-"""What training with outliers has in common: when it happens, where outliers come from, what a step sees of them.
+"""What training with outliers has in common: when it happens, where outliers come from, what a step
+sees of them.
 
 What outliers cost: outlier exposure, CEDA, and margins of the energy.
 
@@ -23,7 +24,9 @@ from kdgraph.parents.networks.outlier_sources import Draw, Outliers, built_in
 from kdgraph.parents.networks.torch_state import in_batches
 
 Cost = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(logits Float32[b, K] of training rows, their weights Float32[b], logits Float32[m, K] of outliers) → a scalar."""
+"""(logits Float32[b, K] of training rows, their weights Float32[b], logits Float32[m, K] of
+outliers) → a scalar.
+"""
 
 Harder = Callable[[nn.Module, Tensor], Tensor]
 """(module, outliers Float32[m, …]) → Float32[m, …]: those that are learnt from instead."""
@@ -54,30 +57,38 @@ class OutliersBeside:
         return drawn if self.harder is None else self.harder(module, drawn)
 
     def cost(self, outputs: Tensor, weights: Tensor, others: Tensor) -> Tensor:
-        """``weight`` × the cost, a scalar, of logits Float32[b, K], weights Float32[b] and logits Float32[m, K] of outliers."""
+        """``weight`` × the cost, a scalar, of logits Float32[b, K], weights Float32[b] and logits
+        Float32[m, K] of outliers.
+        """
         return self.weight * self.of_logits(outputs, weights, others)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Exposure(BaseEstimator):
-    """Training with outliers: cross-entropy on training rows, or another loss, + ``weight`` × what outliers cost (Hendrycks et al. 2019).
+    """Training with outliers: cross-entropy on training rows, or another loss, + ``weight`` × what
+    outliers cost (Hendrycks et al. 2019).
 
-    A subclass is a dataclass too; it implements ``cost``, or ``beside`` where that has to look at the network first.
+    A subclass is a dataclass too; it implements ``cost``, or ``beside`` where that has to look at
+    the network first.
 
     Parameters
     ----------
-    outliers : where they come from: "noise", "permuted" or "mixed", half of each, which are made of the training rows alone
-        (:func:`~kdgraph.parents.networks.outlier_sources.built_in`); or any :class:`~kdgraph.parents.networks.outlier_sources.Outliers`. Each
-        step draws as many new ones as it has training rows.
+    outliers : where they come from: "noise", "permuted" or "mixed", half of each, which are made of
+        the training rows alone (:func:`~kdgraph.parents.networks.outlier_sources.built_in`); or any
+        :class:`~kdgraph.parents.networks.outlier_sources.Outliers`. Each step draws as many new
+        ones as it has training rows.
     weight : of what they cost. 0 draws none.
-    start : "trained": the network is first trained without them, then tuned with them for a fixed number of epochs. "scratch": they are in
-        its one training, which stops as ever by the loss of training or held-out rows alone.
-    epochs, learning_rate : of the tuning; the rate falls along a cosine towards 0. The rest is as in training.
+    start : "trained": the network is first trained without them, then tuned with them for a fixed
+        number of epochs. "scratch": they are in its one training, which stops as ever by the loss
+        of training or held-out rows alone.
+    epochs, learning_rate : of the tuning; the rate falls along a cosine towards 0. The rest is as
+        in training.
 
     Notes
     -----
-    Where batches are normalised, training rows and outliers pass through the network together, so that the statistics are of both, as in
-    the published implementations of outlier exposure and energy fine-tuning.
+    Where batches are normalised, training rows and outliers pass through the network together, so
+    that the statistics are of both, as in the published implementations of outlier exposure and
+    energy fine-tuning.
     """
 
     outliers: Literal["noise", "permuted", "mixed"] | Outliers = "noise"
@@ -103,8 +114,11 @@ class Exposure(BaseEstimator):
         """A scalar; see :data:`Cost` for the shapes."""
         raise NotImplementedError
 
-    def beside(self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator) -> OutliersBeside | None:
-        """What each step sees: of a ``module`` before its training (on the CPU), training rows Float32[n, …], and what draws outliers.
+    def beside(
+        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
+    ) -> OutliersBeside | None:
+        """What each step sees: of a ``module`` before its training (on the CPU), training rows
+        Float32[n, …], and what draws outliers.
 
         None where they weigh nothing: then the training is the one without them, to the bit.
         """
@@ -116,7 +130,9 @@ class Exposure(BaseEstimator):
 
 
 ENERGY_ROWS = 10_000
-"""Training rows, at most, and as many outliers, whose energies say where the margins are: their quantiles do not need more."""
+"""Training rows, at most, and as many outliers, whose energies say where the margins are: their
+quantiles do not need more.
+"""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -130,11 +146,13 @@ class OutlierExposure(Exposure):
 
     Notes
     -----
-    The cost of an outlier is the cross-entropy of the uniform distribution with p, -(1/K) Σ_k log p_k.
+    The cost of an outlier is the cross-entropy of the uniform distribution with p, -(1/K) Σ_k log
+    p_k.
 
     References
     ----------
-    Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019, Section 4.3.
+    Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019,
+    Section 4.3.
     """
 
     weight: NonNegative = 0.5
@@ -159,8 +177,8 @@ class Ceda(Exposure):
 
     References
     ----------
-    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away from the training data and how to
-    mitigate the problem", CVPR 2019, Section 4.
+    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
+    from the training data and how to mitigate the problem", CVPR 2019, Section 4.
     """
 
     def cost(self, logits: Tensor, weights: Tensor, of_outliers: Tensor) -> Tensor:
@@ -170,23 +188,27 @@ class Ceda(Exposure):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EnergyMargin(Exposure):
-    """Energies of training rows should be below one margin, those of outliers above another; the energy is -log Σ_k exp(logit_k).
+    """Energies of training rows should be below one margin, those of outliers above another; the
+    energy is -log Σ_k exp(logit_k).
 
     Parameters
     ----------
     weight : 0.1 is that of the paper.
-    start : "trained", as the paper has it. With "scratch" both margins must be given, since there is no network that says them.
-    margin_in, margin_out : m_in and m_out; None: what the network that the tuning begins with says, see Notes. The paper has -23 and -5
-        for CIFAR-10 and its network.
+    start : "trained", as the paper has it. With "scratch" both margins must be given, since there
+    is no network that says them.
+    margin_in, margin_out : m_in and m_out; None: what the network that the tuning begins with says,
+        see Notes. The paper has -23 and -5 for CIFAR-10 and its network.
     **others : those of :class:`Exposure`.
 
     Notes
     -----
-    The cost is the mean of max(0, E - m_in)² over training rows + the mean of max(0, m_out - E)² over outliers (Liu et al., Eq. 8).
+    The cost is the mean of max(0, E - m_in)² over training rows + the mean of max(0, m_out - E)²
+    over outliers (Liu et al., Eq. 8).
 
-    The paper looks for margins around the mean energies of both. Here m_in is the median energy of training rows, so that half of them have
-    nothing to pay, and m_out is the median energy of outliers, but at least the 95 % quantile of training rows: a network may well give
-    outliers the lower energy, and what is asked of it must still be that they lie apart.
+    The paper looks for margins around the mean energies of both. Here m_in is the median energy of
+    training rows, so that half of them have nothing to pay, and m_out is the median energy of
+    outliers, but at least the 95 % quantile of training rows: a network may well give outliers the
+    lower energy, and what is asked of it must still be that they lie apart.
 
     References
     ----------
@@ -199,17 +221,24 @@ class EnergyMargin(Exposure):
     margin_out: float | None = None
 
     def check(self, prefix: str = "exposure.") -> None:
-        """Raise ParameterError for a parameter out of range, for margins that are missing or the wrong way round."""
+        """Raise ParameterError for a parameter out of range, for margins that are missing or the
+        wrong way round.
+        """
         super().check(prefix)
         low, high = self.margin_in, self.margin_out
         if self.start == "scratch" and (low is None or high is None):
             raise ParameterError(
-                f"{prefix}margin_in and margin_out must be numbers with start=scratch, which has no energies to begin with"
+                f"{prefix}margin_in and margin_out must be numbers with start=scratch, which has no"
+                " energies to begin with"
             )
         if low is not None and high is not None and low > high:
-            raise ParameterError(f"{prefix}margin_in must not be above margin_out, {high:g}, got {low:g}")
+            raise ParameterError(
+                f"{prefix}margin_in must not be above margin_out, {high:g}, got {low:g}"
+            )
 
-    def beside(self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator) -> OutliersBeside | None:
+    def beside(
+        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
+    ) -> OutliersBeside | None:
         """The same, once the margins are known."""
         if not self.weight:
             return None
@@ -218,10 +247,16 @@ class EnergyMargin(Exposure):
             some = rows[rng.permutation(len(rows))[:ENERGY_ROWS]]
             inside, outside = (energies(module, X, device) for X in (some, draw(len(some), rng)))
             low = float(np.median(inside)) if low is None else low
-            high = max(float(np.quantile(inside, 0.95)), float(np.median(outside)), low) if high is None else high
+            high = (
+                max(float(np.quantile(inside, 0.95)), float(np.median(outside)), low)
+                if high is None
+                else high
+            )
             low = min(low, high)
         cost = partial(margin_cost, margin_in=low, margin_out=high)
-        return OutliersBeside(draw, cost, self.weight, learnt={"margin_in": low, "margin_out": high})
+        return OutliersBeside(
+            draw, cost, self.weight, learnt={"margin_in": low, "margin_out": high}
+        )
 
 
 def largest_log_probability(logits: Tensor) -> Tensor:
@@ -229,21 +264,31 @@ def largest_log_probability(logits: Tensor) -> Tensor:
     return logits.max(dim=1).values - logits.logsumexp(dim=1)
 
 
-def margin_cost(logits: Tensor, weights: Tensor, of_outliers: Tensor, *, margin_in: float, margin_out: float) -> Tensor:
-    """Liu et al. (2020), Eq. 8: a scalar, of logits Float32[b, K], weights Float32[b] and logits Float32[m, K] of outliers."""
+def margin_cost(
+    logits: Tensor, weights: Tensor, of_outliers: Tensor, *, margin_in: float, margin_out: float
+) -> Tensor:
+    """Liu et al. (2020), Eq. 8: a scalar, of logits Float32[b, K], weights Float32[b] and logits
+    Float32[m, K] of outliers.
+    """
     above = (-logits.logsumexp(dim=1) - margin_in).clamp(min=0)
     below = (margin_out + of_outliers.logsumexp(dim=1)).clamp(min=0)
     return (weights * above.square()).mean() + below.square().mean()
 
 
 def energies(module: nn.Module, X: np.ndarray, device: str) -> np.ndarray:
-    """Float64[n]: -log Σ exp of the logits (Liu et al. 2020, Section 3) that a module gives rows X, Float32[n, …].
+    """Float64[n]: -log Σ exp of the logits (Liu et al. 2020, Section 3) that a module gives rows X,
+    Float32[n, …].
 
     The module is on the CPU, before and after; it works on the device.
     """
     module.to(device).eval()
     try:
-        found = in_batches(X, lambda batch: (torch.logsumexp(module(batch).double(), dim=1),), input_shape=X.shape[1:], device=device)
+        found = in_batches(
+            X,
+            lambda batch: (torch.logsumexp(module(batch).double(), dim=1),),
+            input_shape=X.shape[1:],
+            device=device,
+        )
     finally:
         module.to("cpu")
     return -found[0]
@@ -257,42 +302,56 @@ REACH = 2.5
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Acet(Ceda):
-    """Adversarial confidence enhancing training: CEDA on the outliers of highest confidence within a ball around those that are drawn.
+    """Adversarial confidence enhancing training: CEDA on the outliers of highest confidence within
+    a ball around those that are drawn.
 
     Parameters
     ----------
-    radius : of the ball in the maximum norm: of images in intensities, of vectors as a share of each feature's range in training rows.
-        None: 0.3 of images, as in the paper; 0.1 of vectors, where larger balls around noise reach rows in distribution.
+    radius : of the ball in the maximum norm: of images in intensities, of vectors as a share of
+        each feature's range in training rows. None: 0.3 of images, as in the paper; 0.1 of vectors,
+        where larger balls around noise reach rows in distribution.
     steps : of the search; the paper has 40, each costs a pass forth and back.
     **others : those of :class:`Ceda`.
 
     Notes
     -----
-    The search goes ``steps`` times by 2.5 radius / steps along the sign of the gradient of max_k log p_k, back into the ball and, of
-    images, into [0, 1]; of all places on the way it takes the one of highest confidence. The network is in eval mode meanwhile. Norm and
-    radius are the paper's; its search has no fixed size of a step, but halves it when one fails.
+    The search goes ``steps`` times by 2.5 radius / steps along the sign of the gradient of max_k
+    log p_k, back into the ball and, of images, into [0, 1]; of all places on the way it takes the
+    one of highest confidence. The network is in eval mode meanwhile. Norm and radius are the
+    paper's; its search has no fixed size of a step, but halves it when one fails.
 
     References
     ----------
-    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away from the training data and how to
-    mitigate the problem", CVPR 2019, Section 4.
+    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
+    from the training data and how to mitigate the problem", CVPR 2019, Section 4.
     """
 
     radius: Positive | None = None
     steps: Count = 40
 
-    def beside(self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator) -> OutliersBeside | None:
+    def beside(
+        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
+    ) -> OutliersBeside | None:
         """The same, with the search before each step."""
         beside = super().beside(module, rows, draw, device, rng)
         if beside is None:
             return None
         are_images = rows.ndim == 4
-        span = torch.ones(1) if are_images else torch.from_numpy(rows.max(axis=0) - rows.min(axis=0))
+        span = (
+            torch.ones(1) if are_images else torch.from_numpy(rows.max(axis=0) - rows.min(axis=0))
+        )
         radius = RADIUS[are_images] if self.radius is None else self.radius
 
         def harder(module: nn.Module, outliers: Tensor) -> Tensor:
             reach = radius * span.to(outliers.device)
-            return ascended(module, outliers, largest_log_probability, reach, self.steps, (0.0, 1.0) if are_images else None)
+            return ascended(
+                module,
+                outliers,
+                largest_log_probability,
+                reach,
+                self.steps,
+                (0.0, 1.0) if are_images else None,
+            )
 
         return replace(beside, harder=harder)
 
@@ -305,7 +364,8 @@ def ascended(
     steps: int,
     within: tuple[float, float] | None = None,
 ) -> Tensor:
-    """Rows near ``start`` for which a function of the module's outputs is high, found by projected steps along the gradient's sign; ours.
+    """Rows near ``start`` for which a function of the module's outputs is high, found by projected
+    steps along the gradient's sign; ours.
 
     Parameters
     ----------

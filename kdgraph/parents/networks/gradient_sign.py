@@ -1,4 +1,6 @@
-"""Images that are moved against a network: the fast gradient sign method, as a source of rows out of distribution."""
+"""Images that are moved against a network: the fast gradient sign method, as a source of rows out
+of distribution.
+"""
 
 from __future__ import annotations
 
@@ -24,33 +26,46 @@ BRIGHTEST = 255
 KEPT = 2
 """Trained networks that stay in memory."""
 _trained: OrderedDict[str, Any] = OrderedDict()
-"""Networks by a hash of the rows and the settings that they were trained with; the one asked for last is last."""
+"""Networks by a hash of the rows and the settings that they were trained with; the one asked for
+last is last.
+"""
 
 
 class GradientSign:
-    """Images x + ε · sign(∇ₓ loss), cut to [0, 1], one set for each ε (Goodfellow, Shlens and Szegedy, 2015, Section 4).
+    """Images x + ε · sign(∇ₓ loss), cut to [0, 1], one set for each ε (Goodfellow, Shlens and
+    Szegedy, 2015, Section 4).
 
-    As in Figure 5 of the tree-based detector's paper (TOOD), which moves images that are out of distribution. The network is trained on
-    the same training rows as the parent, and is another one: nothing is known of the parent. All sets of these training rows are moved
-    against one network; a random state that is not set is made of the rows. The loss is the cross-entropy of the class that the network
-    predicts, so that no label is needed.
+    As in Figure 5 of the tree-based detector's paper (TOOD), which moves images that are out of
+    distribution. The network is trained on the same training rows as the parent, and is another
+    one: nothing is known of the parent. All sets of these training rows are moved against one
+    network; a random state that is not set is made of the rows. The loss is the cross-entropy of
+    the class that the network predicts, so that no label is needed.
 
     Parameters
     ----------
-    network : a network of :mod:`kdgraph.parents.networks` that classifies images; a clone of it is trained.
+    network : a network of :mod:`kdgraph.parents.networks` that classifies images; a clone of it is
+    trained.
     of : the source of the images; None: test rows.
     levels : ε in intensities, of 255.
     n : test rows that are moved; all where there are fewer. Not used with ``of``.
     """
 
-    def __init__(self, network: Any, of: OodSource | None = None, levels: Sequence[NonNegative] = (0, 2, 4, 8), n: Count = 1000) -> None:
+    def __init__(
+        self,
+        network: Any,
+        of: OodSource | None = None,
+        levels: Sequence[NonNegative] = (0, 2, 4, 8),
+        n: Count = 1000,
+    ) -> None:
         self.network = network
         self.of = of
         self.levels = levels
         self.n = n
         check_parameters(self)
         if not isinstance(network, Network) or not hasattr(network, "predict_proba"):
-            raise ParameterError(f"network must be a classifier of kdgraph.parents.networks, got {network!r}")
+            raise ParameterError(
+                f"network must be a classifier of kdgraph.parents.networks, got {network!r}"
+            )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Make sure that the images are on this machine."""
@@ -58,7 +73,8 @@ class GradientSign:
             fetch(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """For each set of images one for each ε, by the name of the set, "fgsm" of test rows; its ``params`` give ε.
+        """For each set of images one for each ε, by the name of the set, "fgsm" of test rows; its
+        ``params`` give ε.
 
         Raises
         ------
@@ -69,7 +85,10 @@ class GradientSign:
         """
         train = splits.train
         if not train.are_images:
-            raise DataError(f"{train.name} has vectors, and images are moved here, by intensities of pixels; choose another ood")
+            raise DataError(
+                f"{train.name} has vectors, and images are moved here, by intensities of pixels;"
+                " choose another ood"
+            )
         drawn = iter(self._images(splits, rng))
         if not (first := list(islice(drawn, 1))):
             return
@@ -79,7 +98,10 @@ class GradientSign:
             sign = np.sign(network.input_gradient(each.X, _loss))
             for level in map(float, self.levels):
                 epsilon = np.float32(level / BRIGHTEST)
-                facts = {**each.facts, "moved": f"{level:g}/{BRIGHTEST} against a network of test accuracy {accuracy}"}
+                facts = {
+                    **each.facts,
+                    "moved": f"{level:g}/{BRIGHTEST} against a network of test accuracy {accuracy}",
+                }
                 yield replace(
                     each,
                     X=np.clip(each.X + epsilon * sign, 0, 1),
@@ -98,7 +120,9 @@ class GradientSign:
 
 
 def _once_trained(network: Any, train: Dataset) -> Any:
-    """A clone of the network that is trained on these rows; once, for all that ask for it while it is kept."""
+    """A clone of the network that is trained on these rows; once, for all that ask for it while it
+    is kept.
+    """
     key = joblib.hash((type(network), network.get_params(), train.fingerprint))
     if key not in _trained:
         _trained[key] = seeded_clone(network, int(train.fingerprint[:7], 16)).fit(train.X, train.y)

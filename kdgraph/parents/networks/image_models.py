@@ -1,4 +1,6 @@
-"""Image models by name, as feature extractors: ours, a factory by import path, or what ``transformers`` can load."""
+"""Image models by name, as feature extractors: ours, a factory by import path, or what
+``transformers`` can load.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*
 
 
 class ImageFeatures(nn.Module):
-    """Images as a data set has them in, features out: size, colours and units are made to fit, and what the model returns is flattened.
+    """Images as a data set has them in, features out: size, colours and units are made to fit, and
+    what the model returns is flattened.
 
     Parameters
     ----------
@@ -56,7 +59,9 @@ class ImageFeatures(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Float[n, c, h, w] → Float[n, m]."""
         if self.size is not None and images.shape[2:] != (self.size, self.size):
-            images = functional.interpolate(images, size=(self.size, self.size), mode="bilinear", antialias=True)
+            images = functional.interpolate(
+                images, size=(self.size, self.size), mode="bilinear", antialias=True
+            )
         if self.channels is not None and images.shape[1] == 1:
             images = images.expand(-1, self.channels, -1, -1)
         if self.mean is not None and self.std is not None:
@@ -67,8 +72,9 @@ class ImageFeatures(nn.Module):
 def feature_of(output: Any, pooled: bool = True) -> Tensor:
     """Float[n, m] from what an image model returned.
 
-    A tensor Float[n, m] is taken as it is, Float[n, tokens, m] and Float[n, m, h, w] are averaged over tokens or pixels. Of an output of
-    ``transformers``, it is ``pooler_output`` if there is one (and ``pooled``), else ``last_hidden_state``.
+    A tensor Float[n, m] is taken as it is, Float[n, tokens, m] and Float[n, m, h, w] are averaged
+    over tokens or pixels. Of an output of ``transformers``, it is ``pooler_output`` if there is one
+    (and ``pooled``), else ``last_hidden_state``.
     """
     if not isinstance(output, Tensor):
         pooler = getattr(output, "pooler_output", None) if pooled else None
@@ -76,37 +82,63 @@ def feature_of(output: Any, pooled: bool = True) -> Tensor:
             return pooler.flatten(1)
         output = getattr(output, "last_hidden_state", output)
     if not isinstance(output, Tensor) or output.ndim not in (2, 3, 4):
-        kind = f"a tensor of {output.ndim} axes" if isinstance(output, Tensor) else type(output).__name__
-        raise UsageError(f"an image model must return features (2 axes), tokens (3) or maps (4), or an output with them, got {kind}")
-    return output if output.ndim == 2 else output.mean(dim=1) if output.ndim == 3 else output.mean(dim=(2, 3))
+        kind = (
+            f"a tensor of {output.ndim} axes"
+            if isinstance(output, Tensor)
+            else type(output).__name__
+        )
+        raise UsageError(
+            "an image model must return features (2 axes), tokens (3) or maps (4), or an output"
+            f" with them, got {kind}"
+        )
+    return (
+        output
+        if output.ndim == 2
+        else output.mean(dim=1)
+        if output.ndim == 3
+        else output.mean(dim=(2, 3))
+    )
 
 
 def image_features(
-    name: str, input_shape: tuple[int, ...], *, weights: Weights = "pretrained", image_size: int | None = None, options: Any = None
+    name: str,
+    input_shape: tuple[int, ...],
+    *,
+    weights: Weights = "pretrained",
+    image_size: int | None = None,
+    options: Any = None,
 ) -> tuple[ImageFeatures, int]:
-    """The image model called ``name``, ready for images of ``input_shape`` (c, h, w), and the width of its features.
+    """The image model called ``name``, ready for images of ``input_shape`` (c, h, w), and the width
+    of its features.
 
     Parameters
     ----------
-    name : ``resnet20``; ``package.module:factory`` or ``package.module.factory``, which returns a module; else a folder or a name that
-        ``AutoModel`` of ``transformers`` knows.
-    weights : ``pretrained`` (of ``resnet20``, which has none: random; of a factory: those that it gives) or ``random``, drawn from torch's
-        generator.
-    image_size : pixels to which images are resized; None: what the model's config says, or not at all.
+    name : ``resnet20``; ``package.module:factory`` or ``package.module.factory``, which returns a
+        module; else a folder or a name that ``AutoModel`` of ``transformers`` knows.
+    weights : ``pretrained`` (of ``resnet20``, which has none: random; of a factory: those that it
+        gives) or ``random``, drawn from torch's generator.
+    image_size : pixels to which images are resized; None: what the model's config says, or not at
+    all.
     options : keyword arguments of the factory, of ``AutoModel``, or of :func:`residual_layers`.
 
     Raises
     ------
-    UsageError : (a ValueError) for a name that leads to no model, or a model that cannot take such images.
+    UsageError : (a ValueError) for a name that leads to no model, or a model that cannot take such
+        images.
     """
     options = dict(options or {})
     if name == "resnet20":
-        features = ImageFeatures(nn.Sequential(_called(partial(residual_layers, input_shape[0]), name, options)), image_size)
+        features = ImageFeatures(
+            nn.Sequential(_called(partial(residual_layers, input_shape[0]), name, options)),
+            image_size,
+        )
     elif is_import_path(name):
         features = ImageFeatures(_from_factory(name, weights, options), image_size)
     else:
         features = _from_transformers(name, weights, image_size, options)
-    wanted = next((part.in_channels for part in features.modules() if isinstance(part, nn.Conv2d)), None)
+    wanted = next(
+        (part.in_channels for part in features.modules() if isinstance(part, nn.Conv2d)), None
+    )
     if input_shape[0] == 1 and wanted is not None and wanted > 1:
         features.channels = wanted
     return features, _width(features, name, input_shape)
@@ -127,7 +159,10 @@ def _width(features: ImageFeatures, name: str, input_shape: tuple[int, ...]) -> 
         raise
     except (RuntimeError, ValueError, TypeError) as error:
         shape = "×".join(map(str, input_shape))
-        raise UsageError(f"model '{name}' cannot take images of {shape} ({_first_line(error)}); image_size resizes them") from error
+        raise UsageError(
+            f"model '{name}' cannot take images of {shape} ({_first_line(error)}); image_size"
+            " resizes them"
+        ) from error
 
 
 def _from_factory(name: str, weights: Weights, options: Mapping[str, Any]) -> nn.Module:
@@ -135,7 +170,9 @@ def _from_factory(name: str, weights: Weights, options: Mapping[str, Any]) -> nn
     try:
         make: Callable[..., Any] = getattr(import_module(module), factory)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"model '{name}' cannot be imported ({_first_line(error)}); it must be on PYTHONPATH") from error
+        raise UsageError(
+            f"model '{name}' cannot be imported ({_first_line(error)}); it must be on PYTHONPATH"
+        ) from error
     made = _called(make, name, options)
     if not isinstance(made, nn.Module):
         raise UsageError(f"model '{name}' must give a torch.nn.Module, got {type(made).__name__}")
@@ -158,39 +195,63 @@ def _draw_anew(module: nn.Module, name: str) -> None:
             part.reset_parameters()  # pyright: ignore[reportCallIssue] (a method, where there is one)
         elif next(part.parameters(recurse=False), None) is not None:
             way_out = "let the factory draw them and take weights=pretrained"
-            raise UsageError(f"model '{name}': {type(part).__name__} has no reset_parameters() to draw random weights with; {way_out}")
+            raise UsageError(
+                f"model '{name}': {type(part).__name__} has no reset_parameters() to draw random"
+                f" weights with; {way_out}"
+            )
 
 
-def _from_transformers(name: str, weights: Weights, image_size: int | None, options: Mapping[str, Any]) -> ImageFeatures:
+def _from_transformers(
+    name: str, weights: Weights, image_size: int | None, options: Mapping[str, Any]
+) -> ImageFeatures:
     try:
         transformers = _imported("transformers")
     except ImportError as error:
-        raise UsageError(f"model '{name}' needs transformers: pip install 'kdgraph[encoders]'") from error
+        raise UsageError(
+            f"model '{name}' needs transformers: pip install 'kdgraph[encoders]'"
+        ) from error
     mean = std = None
     pooled = True
     if weights == "random":
-        model = transformers.AutoModel.from_config(_cached_or_fetched(transformers.AutoConfig.from_pretrained, name), **options)
+        model = transformers.AutoModel.from_config(
+            _cached_or_fetched(transformers.AutoConfig.from_pretrained, name), **options
+        )
     else:
-        model, info = _cached_or_fetched(transformers.AutoModel.from_pretrained, name, output_loading_info=True, **options)
-        pooled = not any("pooler" in key for key in info["missing_keys"])  # else it is random: the checkpoint had another head
+        model, info = _cached_or_fetched(
+            transformers.AutoModel.from_pretrained, name, output_loading_info=True, **options
+        )
+        pooled = not any(
+            "pooler" in key for key in info["missing_keys"]
+        )  # else it is random: the checkpoint had another head
         mean, std = _statistics(name)
     size = getattr(model.config, "image_size", None)
-    return ImageFeatures(model, image_size or (size if isinstance(size, int) else None), mean=mean, std=std, pooled=pooled)
+    return ImageFeatures(
+        model,
+        image_size or (size if isinstance(size, int) else None),
+        mean=mean,
+        std=std,
+        pooled=pooled,
+    )
 
 
 def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> Any:
-    """From a folder or the user's cache if it is there, so that nothing waits for a network; else from the network."""
+    """From a folder or the user's cache if it is there, so that nothing waits for a network; else
+    from the network.
+    """
     try:
         with _without_progress_bar():
             return load(name, local_files_only=True, **options)
     except (OSError, ValueError) as error:
         if isinstance(error, ValueError) or Path(name).is_dir():
-            raise UsageError(f"model '{name}' is none that transformers can load ({_first_line(error)})") from error
+            raise UsageError(
+                f"model '{name}' is none that transformers can load ({_first_line(error)})"
+            ) from error
     try:
         return _from_network(load, name, options)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"model '{name}' is neither resnet20, an import path, a folder nor in the cache, and cannot be fetched ({_first_line(error)})"
+            f"model '{name}' is neither resnet20, an import path, a folder nor in the cache, and"
+            f" cannot be fetched ({_first_line(error)})"
         ) from error
 
 
@@ -212,22 +273,35 @@ def _from_network(load: Callable[..., Any], name: str, options: Mapping[str, Any
 
 
 def _statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
-    """Mean and standard deviation of the channels that the model was trained with, from its image processor's file."""
+    """Mean and standard deviation of the channels that the model was trained with, from its image
+    processor's file.
+    """
     image_processor = _imported("transformers.image_processing_base").ImageProcessingMixin
     try:
         said, _ = _cached_or_fetched(image_processor.get_image_processor_dict, name)
     except UsageError:
-        warnings.warn(f"model '{name}' comes without a preprocessor_config.json: images enter it as they are", stacklevel=2)
+        warnings.warn(
+            f"model '{name}' comes without a preprocessor_config.json: images enter it as they are",
+            stacklevel=2,
+        )
         return None, None
-    if not said.get("do_normalize", True) or said.get("image_mean") is None or said.get("image_std") is None:
+    if (
+        not said.get("do_normalize", True)
+        or said.get("image_mean") is None
+        or said.get("image_std") is None
+    ):
         return None, None
     return torch.tensor(said["image_mean"]), torch.tensor(said["image_std"])
 
 
 def _imported(module: str) -> Any:
-    """Not by a statement: pyright would read 2,700 modules behind it, a third of its time, and find no types in what is used here."""
+    """Not by a statement: pyright would read 2,700 modules behind it, a third of its time, and find
+    no types in what is used here.
+    """
     return import_module(module)
 
 
 def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return next(
+        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+    )

@@ -25,23 +25,25 @@ _ACTIVATIONS = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU}
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FullyConnected:
-    """Fully connected layers with piecewise linear activations: what the network is made of, whatever it predicts.
+    """Fully connected layers with piecewise linear activations: what the network is made of,
+    whatever it predicts.
 
     Parameters
     ----------
     hidden : units of each hidden layer; none for a linear model.
     activation : "relu", or "leaky_relu" with slope 0.01 below 0.
-    dropout : share of the activations that training sets to 0 after each hidden layer; a list is of the last ones: ``[0.4]`` is 0.4 after
-        the last alone.
+    dropout : share of the activations that training sets to 0 after each hidden layer; a list is of
+        the last ones: ``[0.4]`` is 0.4 after the last alone.
     batch_norm : normalise before each activation; needs batches of two rows.
-    initial_std : standard deviation of the normal distribution that the weights of every layer are drawn from at first, above 0; biases
-        are 0. None: as PyTorch draws them, uniformly, and with four layers of 1,000 units much smaller than with Keras' 0.05, from which a
-        network comes to fit its training rows sooner, and more surely.
+    initial_std : standard deviation of the normal distribution that the weights of every layer are
+        drawn from at first, above 0; biases are 0. None: as PyTorch draws them, uniformly, and with
+        four layers of 1,000 units much smaller than with Keras' 0.05, from which a network comes to
+        fit its training rows sooner, and more surely.
 
     References
     ----------
-    He et al., "Delving deep into rectifiers", 2015 (leaky_relu); Srivastava et al., "Dropout", 2014; Ioffe and Szegedy, "Batch
-    normalization", 2015. How they are put together is ours.
+    He et al., "Delving deep into rectifiers", 2015 (leaky_relu); Srivastava et al., "Dropout",
+    2014; Ioffe and Szegedy, "Batch normalization", 2015. How they are put together is ours.
     """
 
     hidden: Sequence[Count] = (1000, 1000, 1000, 1000)
@@ -73,9 +75,16 @@ class FullyConnected:
     def _dropouts(self) -> list[float]:
         """One for each hidden layer."""
         n = len(self.hidden)
-        last = np.broadcast_to(self.dropout, n) if np.ndim(self.dropout) == 0 else np.asarray(self.dropout, dtype=float)
+        last = (
+            np.broadcast_to(self.dropout, n)
+            if np.ndim(self.dropout) == 0
+            else np.asarray(self.dropout, dtype=float)
+        )
         if len(last) > n:
-            raise ParameterError(f"dropout must be one share, or a list of at most one for each of {n} hidden layers, got {last.tolist()}")
+            raise ParameterError(
+                f"dropout must be one share, or a list of at most one for each of {n} hidden"
+                f" layers, got {last.tolist()}"
+            )
         return [0.0] * (n - len(last)) + last.tolist()
 
 
@@ -83,7 +92,8 @@ class FullyConnected:
 class MultilayerPerceptron(FullyConnected, NetworkClassifier):
     """Fully connected layers with piecewise linear activations.
 
-    The defaults are those of Dey et al., Table 3: four layers of 1,000 units, Adam at 3e-4. Images are flattened.
+    The defaults are those of Dey et al., Table 3: four layers of 1,000 units, Adam at 3e-4. Images
+    are flattened.
 
     Parameters
     ----------
@@ -92,7 +102,8 @@ class MultilayerPerceptron(FullyConnected, NetworkClassifier):
 
     References
     ----------
-    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution calibrated inference.
+    Dey et al., Deep discriminative to kernel density graph for in- and out-of-distribution
+    calibrated inference.
 
     Examples
     --------
@@ -106,20 +117,23 @@ class MultilayerPerceptron(FullyConnected, NetworkClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MultilayerPerceptronRegressor(FullyConnected, NetworkRegressor):
-    """Fully connected layers with piecewise linear activations, which predict a distribution for each row.
+    """Fully connected layers with piecewise linear activations, which predict a distribution for
+    each row.
 
-    The defaults are the smaller network of the simulation study of Torres et al. (2024), Section 4.3, but for its widths: the paper's
-    "big" one has 200, 200, 200 and 5 units.
+    The defaults are the smaller network of the simulation study of Torres et al. (2024), Section
+    4.3, but for its widths: the paper's "big" one has 200, 200, 200 and 5 units.
 
     Parameters
     ----------
     hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnected`.
-    head : what is predicted, see :data:`~kdgraph.parents.networks.regressor.HeadName`; trained by its likelihood.
+    head : what is predicted, see :data:`~kdgraph.parents.networks.regressor.HeadName`; trained by
+    its likelihood.
     **others : those of :class:`NetworkRegressor`.
 
     References
     ----------
-    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural networks", 2024, Sections 4.2 to 4.4.
+    Torres, Nott, Sisson, Rodrigues, Reis and Rodrigues, "Model-free local recalibration of neural
+    networks", 2024, Sections 4.2 to 4.4.
 
     Examples
     --------
@@ -137,4 +151,6 @@ class MultilayerPerceptronRegressor(FullyConnected, NetworkRegressor):
     head: HeadName = "normal"
 
     def _head(self) -> Head:
-        return HEADS.get(self.head, HEADS["normal"])  # scikit-learn asks before ``fit`` refuses another
+        return HEADS.get(
+            self.head, HEADS["normal"]
+        )  # scikit-learn asks before ``fit`` refuses another

@@ -1,4 +1,6 @@
-"""The scikit-learn side of every network, whatever it predicts: weights, splits, seeds, training, layers."""
+"""The scikit-learn side of every network, whatever it predicts: weights, splits, seeds, training,
+layers.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,12 @@ _NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "report", "checkpoint", "random_stat
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Network(TransformerMixin, BaseEstimator):
-    """A network of torch as an estimator and a transformer of scikit-learn; what it predicts is a subclass's to say.
+    """A network of torch as an estimator and a transformer of scikit-learn; what it predicts is a
+    subclass's to say.
 
-    A subclass is a dataclass too; its fields are parameters, and it implements ``_make_module`` and ``_loss``. :class:`NetworkClassifier`
-    says what a classifier is; one for regression has other targets, outputs and losses, and this training.
+    A subclass is a dataclass too; its fields are parameters, and it implements ``_make_module`` and
+    ``_loss``. :class:`NetworkClassifier` says what a classifier is; one for regression has other
+    targets, outputs and losses, and this training.
 
     Parameters
     ----------
@@ -39,33 +43,38 @@ class Network(TransformerMixin, BaseEstimator):
     schedule : "constant", or "cosine": the learning rate falls towards 0 over ``max_epochs``.
     batch_size : rows of a step; a single row left over joins the last batch.
     max_epochs : 0 takes the module as it was made.
-    patience : epochs without a lower loss after which training stops; the weights of the best epoch are kept, the first of several.
-        None: no early stopping, and the last weights are kept.
-    stop_on : "validation", the loss of held-out rows after each epoch; "train", the mean loss of the training rows during it.
-    validation_share : share of the training rows that is held out for "validation", stratified. Where the rows are too few for that, the
-        training loss decides.
+    patience : epochs without a lower loss after which training stops; the weights of the best epoch
+        are kept, the first of several. None: no early stopping, and the last weights are kept.
+    stop_on : "validation", the loss of held-out rows after each epoch; "train", the mean loss of
+    the training rows during it.
+    validation_share : share of the training rows that is held out for "validation", stratified.
+        Where the rows are too few for that, the training loss decides.
     device : "auto" takes CUDA where torch sees it.
     amp : train in mixed precision; only on CUDA. Inference is in float32.
-    threads : of torch within an operation in training. Sums of float32 depend on it, so it belongs to what decides the numbers.
+    threads : of torch within an operation in training. Sums of float32 depend on it, so it belongs
+    to what decides the numbers.
     n_jobs : batches that inference runs side by side; never changes a number.
-    random_state : seeds weights, held-out rows, order and dropout. The global random state of torch stays as it is.
+    random_state : seeds weights, held-out rows, order and dropout. The global random state of torch
+    stays as it is.
     verbose : show a progress bar on stderr, if that is a terminal.
     report : a function that gets each :class:`Progress`, or None.
-    checkpoint : path of a file in which the state of the training is kept. A fit of the same data, parameters and integer ``random_state``
-        goes on from it, to the same bits. A file that does not fit is overwritten; it is removed when the fit is done.
+    checkpoint : path of a file in which the state of the training is kept. A fit of the same data,
+        parameters and integer ``random_state`` goes on from it, to the same bits. A file that does
+        not fit is overwritten; it is removed when the fit is done.
 
     Attributes
     ----------
     module_ : the trained module, in eval mode, Float32, on the CPU.
     input_shape_ : shape of one row. ``n_features_in_`` is its first number.
-    history_ : a dict of epoch, loss and validation_loss (None without held-out rows) for each epoch; and of validation_error, the share of
-        held-out rows that is wrong, where that decides when to stop.
+    history_ : a dict of epoch, loss and validation_loss (None without held-out rows) for each
+        epoch; and of validation_error, the share of held-out rows that is wrong, where that decides
+        when to stop.
     n_epochs_, best_epoch_ : epochs trained, and the one (from 1) whose weights ``module_`` has.
 
     Notes
     -----
-    Fits in one process take turns, since torch's random state and thread count belong to the process.
-    Inference gives a row the same bits whatever rows come with it.
+    Fits in one process take turns, since torch's random state and thread count belong to the
+    process. Inference gives a row the same bits whatever rows come with it.
     """
 
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -90,7 +99,9 @@ class Network(TransformerMixin, BaseEstimator):
     """Whether rows must be images; vectors are not taken then."""
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        """A new module that maps Float32[b, *input_shape] to Float32[b, n_outputs]; its weights come from torch's global random state."""
+        """A new module that maps Float32[b, *input_shape] to Float32[b, n_outputs]; its weights
+        come from torch's global random state.
+        """
         raise NotImplementedError
 
     def _loss(self) -> Loss:
@@ -98,56 +109,111 @@ class Network(TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def _strata(self, target: np.ndarray) -> np.ndarray | None:
-        """Int[n], groups of which the held-out rows have their shares, of ``target`` [n]; None: they are drawn from all rows alike."""
+        """Int[n], groups of which the held-out rows have their shares, of ``target`` [n]; None:
+        they are drawn from all rows alike.
+        """
         return None
 
-    def _train(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
-        """Train the new module in place; a subclass may do other things before it. ``more``: keywords of :func:`train`."""
+    def _train(
+        self,
+        module: nn.Module,
+        examples: Examples,
+        validation: Examples | None,
+        options: Options,
+        **more: Any,
+    ) -> Trained:
+        """Train the new module in place; a subclass may do other things before it. ``more``:
+        keywords of :func:`train`.
+        """
         return train(module, examples, self._loss(), options, validation=validation, **more)
 
-    def _learn(self, module: nn.Module, examples: Examples, validation: Examples | None, options: Options, **more: Any) -> Trained:
-        """Train the new module in place, once; a subclass may do so several times, and keep the best."""
+    def _learn(
+        self,
+        module: nn.Module,
+        examples: Examples,
+        validation: Examples | None,
+        options: Options,
+        **more: Any,
+    ) -> Trained:
+        """Train the new module in place, once; a subclass may do so several times, and keep the
+        best.
+        """
         return self._train(module, examples, validation, options, **more)
 
-    def _trained_on(self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, n_outputs: int, **beside: np.ndarray) -> Examples:
-        """Train a new module on rows that are checked, and learn everything that ends in ``_``; gives the rows that decided when to stop.
+    def _trained_on(
+        self,
+        X: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray,
+        n_outputs: int,
+        **beside: np.ndarray,
+    ) -> Examples:
+        """Train a new module on rows that are checked, and learn everything that ends in ``_``;
+        gives the rows that decided when to stop.
 
-        ``target``: [n] numbers as the loss takes them, ``weight``: Float[n] from 0, ``n_outputs``: of the module for a row, ``beside``:
-        arrays that ``_learn`` takes.
+        ``target``: [n] numbers as the loss takes them, ``weight``: Float[n] from 0, ``n_outputs``:
+        of the module for a row, ``beside``: arrays that ``_learn`` takes.
         """
         device = self._device()
         self.input_shape_ = X.shape[1:]
         rows, held_out, seed = self._divided(target, weight)
-        with reporter(self.verbose, self.report) as report, reproducible(device, seed, self.threads):
+        with (
+            reporter(self.verbose, self.report) as report,
+            reproducible(device, seed, self.threads),
+        ):
             module = self._make_module(self.input_shape_, n_outputs).float()
-            checkpoint = self._checkpoint(module, (X, target, weight, *beside.values()), seed, device)
-            options = Options(**{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"}, device=device)
+            checkpoint = self._checkpoint(
+                module, (X, target, weight, *beside.values()), seed, device
+            )
+            options = Options(
+                **{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"},
+                device=device,
+            )
             validation = None if held_out is None else examples_of(X, target, weight, held_out)
             examples = examples_of(X, target, weight, rows)
-            trained = self._learn(module, examples, validation, options, seed=seed, report=report, checkpoint=checkpoint, **beside)
-        self.module_, self.history_, self.best_epoch_ = module.eval(), trained.history, trained.best_epoch
+            trained = self._learn(
+                module,
+                examples,
+                validation,
+                options,
+                seed=seed,
+                report=report,
+                checkpoint=checkpoint,
+                **beside,
+            )
+        self.module_, self.history_, self.best_epoch_ = (
+            module.eval(),
+            trained.history,
+            trained.best_epoch,
+        )
         self.n_epochs_ = len(self.history_)
         if checkpoint:
             checkpoint.remove()
         return validation or examples
 
     def describe(self) -> dict[str, Any]:
-        """What training came to, for the record: ``epochs``, and ``best_epoch``, whose weights were kept."""
+        """What training came to, for the record: ``epochs``, and ``best_epoch``, whose weights were
+        kept.
+        """
         return {"epochs": self.n_epochs_, "best_epoch": self.best_epoch_}
 
     def _outputs(self, X: Any) -> np.ndarray:
-        """Float32[n, …]: what the module puts out, finite also where it overflows, as one may where no row of training was."""
+        """Float32[n, …]: what the module puts out, finite also where it overflows, as one may where
+        no row of training was.
+        """
         X, module = self._checked(X), self._placed()
         (outputs,) = self._in_batches(X, lambda batch: (module(batch),))
         return np.nan_to_num(outputs)
 
     def input_gradient(self, X, of: Callable[[Tensor], Tensor]) -> np.ndarray:
-        """Float32[n, *input_shape]: the gradient, by the numbers of each row, of a function of what the module puts out.
+        """Float32[n, *input_shape]: the gradient, by the numbers of each row, of a function of what
+        the module puts out.
 
         Parameters
         ----------
         X : as in ``fit``.
-        of : Float32[b, …] outputs (logits of a classifier) → Float32[b], a number for each row, by functions of torch.
+        of : Float32[b, …] outputs (logits of a classifier) → Float32[b], a number for each row, by
+            functions of torch.
         """
         X, module = self._checked(X), self._placed()
 
@@ -160,7 +226,8 @@ class Network(TransformerMixin, BaseEstimator):
         return self._in_batches(X, gradient)[0]
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
-        """Float32[n, m]: what a layer puts out, flattened; one of ``layer_names_``, None for what enters the last linear layer.
+        """Float32[n, m]: what a layer puts out, flattened; one of ``layer_names_``, None for what
+        enters the last linear layer.
 
         Of a layer that the module uses several times it is the last output.
         """
@@ -168,7 +235,10 @@ class Network(TransformerMixin, BaseEstimator):
         name = self._last_linear() if layer is None else layer
         if name not in self.layer_names_:
             close = difflib.get_close_matches(name, self.layer_names_, n=1)
-            raise ValueError(f"no layer named {name!r}; " + (f"did you mean {close[0]!r}?" if close else "layer_names_ lists them"))
+            raise ValueError(
+                f"no layer named {name!r}; "
+                + (f"did you mean {close[0]!r}?" if close else "layer_names_ lists them")
+            )
         with recording(self._placed(), [name], inputs=layer is None) as run:
             (outputs,) = self._in_batches(X, run)
         return outputs.reshape(len(X), -1)
@@ -179,8 +249,12 @@ class Network(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "module_")
         return [name for name, _ in self.module_.named_modules() if name]
 
-    def _in_batches(self, X: np.ndarray, function: Callable[[Tensor], Sequence[Any]]) -> tuple[np.ndarray, ...]:
-        return in_batches(X, function, input_shape=self.input_shape_, device=self._device(), n_jobs=self.n_jobs)
+    def _in_batches(
+        self, X: np.ndarray, function: Callable[[Tensor], Sequence[Any]]
+    ) -> tuple[np.ndarray, ...]:
+        return in_batches(
+            X, function, input_shape=self.input_shape_, device=self._device(), n_jobs=self.n_jobs
+        )
 
     def _placed(self) -> nn.Module:
         """The module on the device; on CUDA a copy, whose memory is free again after use."""
@@ -191,7 +265,10 @@ class Network(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], allow_nd=True)
         if X.shape[1:] != self.input_shape_:
-            raise ValueError(f"rows of X must have the shape of those in fit, {self.input_shape_}, got {X.shape[1:]}")
+            raise ValueError(
+                f"rows of X must have the shape of those in fit, {self.input_shape_}, got"
+                f" {X.shape[1:]}"
+            )
         return X
 
     def _device(self) -> str:
@@ -200,7 +277,9 @@ class Network(TransformerMixin, BaseEstimator):
             raise ValueError("device must be cpu or auto here: torch sees no CUDA device")
         return "cuda" if seen and self.device != "cpu" else "cpu"
 
-    def _divided(self, target: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, int]:
+    def _divided(
+        self, target: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None, int]:
         """Row numbers to train on and to stop by (or None), and a seed.
 
         Rows without weight are in neither; the only row of a stratum is trained on.
@@ -210,30 +289,50 @@ class Network(TransformerMixin, BaseEstimator):
         if self.patience is None or self.stop_on == "train" or self.max_epochs == 0:
             return rows, None, seed
         strata = self._strata(target)
-        alone = np.zeros(len(rows), dtype=bool) if strata is None else np.bincount(strata[rows])[strata[rows]] == 1
+        alone = (
+            np.zeros(len(rows), dtype=bool)
+            if strata is None
+            else np.bincount(strata[rows])[strata[rows]] == 1
+        )
         several = rows[~alone]
         by = None if strata is None else strata[several]
         try:
-            kept, held_out = train_test_split(several, test_size=self.validation_share, stratify=by, random_state=seed)
+            kept, held_out = train_test_split(
+                several, test_size=self.validation_share, stratify=by, random_state=seed
+            )
         except ValueError:  # fewer rows than strata on one side
             return rows, None, seed
         return np.concatenate([kept, rows[alone]]), held_out, seed
 
-    def _checkpoint(self, module: nn.Module, data: tuple[np.ndarray, ...], seed: int, device: str) -> Checkpoint | None:
+    def _checkpoint(
+        self, module: nn.Module, data: tuple[np.ndarray, ...], seed: int, device: str
+    ) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         weights = [tensor.numpy() for tensor in module.state_dict().values()]
-        parameters = sorted((f.name, in_words(getattr(self, f.name))) for f in fields(self) if f.name not in _NOT_IN_THE_NUMBERS)
-        return Checkpoint(self.checkpoint, fingerprint([*data, *weights], [type(self).__name__, seed, device, parameters]))
+        parameters = sorted(
+            (f.name, in_words(getattr(self, f.name)))
+            for f in fields(self)
+            if f.name not in _NOT_IN_THE_NUMBERS
+        )
+        return Checkpoint(
+            self.checkpoint,
+            fingerprint([*data, *weights], [type(self).__name__, seed, device, parameters]),
+        )
 
     def _last_linear(self) -> str:
         names = [name for name, part in self.module_.named_modules() if isinstance(part, nn.Linear)]
         if not names:
-            raise ValueError("the module has no linear layer: give transform the name of a layer; layer_names_ lists them")
+            raise ValueError(
+                "the module has no linear layer: give transform the name of a layer; layer_names_"
+                " lists them"
+            )
         return names[-1]
 
     def __sklearn_tags__(self):
-        """Rows may be images (the tag for more than two axes is the nearest that there is); embeddings are Float32 whatever X is."""
+        """Rows may be images (the tag for more than two axes is the nearest that there is);
+        embeddings are Float32 whatever X is.
+        """
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.input_tags.two_d_array = not self.images_only
@@ -241,11 +340,15 @@ class Network(TransformerMixin, BaseEstimator):
         return tags
 
 
-def examples_of(X: np.ndarray, target: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> Examples:
-    """The ``rows`` (Int[m]) of X Float[n, …], target [n] and weight Float[n] as tensors; weights are divided by their mean, so that
-    multiples of them train the same.
+def examples_of(
+    X: np.ndarray, target: np.ndarray, weight: np.ndarray, rows: np.ndarray
+) -> Examples:
+    """The ``rows`` (Int[m]) of X Float[n, …], target [n] and weight Float[n] as tensors; weights
+    are divided by their mean, so that multiples of them train the same.
     """
     chosen = weight[rows]
     return Examples(
-        torch.from_numpy(narrow(X[rows])), torch.from_numpy(target[rows]), torch.from_numpy((chosen / chosen.mean()).astype(np.float32))
+        torch.from_numpy(narrow(X[rows])),
+        torch.from_numpy(target[rows]),
+        torch.from_numpy((chosen / chosen.mean()).astype(np.float32)),
     )

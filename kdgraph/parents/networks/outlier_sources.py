@@ -24,14 +24,19 @@ Draw = Callable[[int, np.random.Generator], np.ndarray]
 """(n, generator) → Float32[n, …]: new outliers, of the shape of the training rows."""
 
 SMOOTHING = (1.0, 2.5)
-"""Pixels: the standard deviations of the Gaussian filter are drawn uniformly between them (Hein et al. 2019, Section 5)."""
+"""Pixels: the standard deviations of the Gaussian filter are drawn uniformly between them (Hein et
+al. 2019, Section 5).
+"""
 
 
 class Outliers(BaseEstimator):
-    """Where a network that trains with outliers has them from; ours. A subclass is a dataclass of its parameters, and has ``like``."""
+    """Where a network that trains with outliers has them from; ours. A subclass is a dataclass of
+    its parameters, and has ``like``.
+    """
 
     def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
-        """What draws outliers for training rows, Float32[n, d] or images Float32[n, c, h, w], as the network sees them.
+        """What draws outliers for training rows, Float32[n, d] or images Float32[n, c, h, w], as
+        the network sees them.
 
         ``rng`` is for what is chosen once; each draw has a generator of its own.
         """
@@ -44,23 +49,27 @@ class Outliers(BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NoiseOutliers(Outliers):
-    """Uniform noise: of vectors in the box of the training rows, of images in [0, 1] for each pixel.
+    """Uniform noise: of vectors in the box of the training rows, of images in [0, 1] for each
+    pixel.
 
     Parameters
     ----------
-    margin : of vectors, how far the box reaches beyond the training rows on each side, as a share of each feature's range.
-    smoothed : share of the images that are smoothed, which gives them low frequencies as pictures have them.
+    margin : of vectors, how far the box reaches beyond the training rows on each side, as a share
+    of each feature's range.
+    smoothed : share of the images that are smoothed, which gives them low frequencies as pictures
+        have them.
 
     Notes
     -----
-    Images are smoothed as Hein et al. do it: with a Gaussian filter of 1 to 2.5 pixels, drawn anew for each batch, after which each image
-    is stretched to [0, 1]. They smooth all, and half of what they smooth are training images whose pixels are permuted
-    (:class:`MixedOutliers` of this and of :class:`PermutedOutliers`, both with ``smoothed=1``).
+    Images are smoothed as Hein et al. do it: with a Gaussian filter of 1 to 2.5 pixels, drawn anew
+    for each batch, after which each image is stretched to [0, 1]. They smooth all, and half of what
+    they smooth are training images whose pixels are permuted (:class:`MixedOutliers` of this and of
+    :class:`PermutedOutliers`, both with ``smoothed=1``).
 
     References
     ----------
-    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away from the training data and how to
-    mitigate the problem", CVPR 2019, Section 5.
+    Hein, Andriushchenko, Bitterwolf, "Why ReLU networks yield high-confidence predictions far away
+    from the training data and how to mitigate the problem", CVPR 2019, Section 5.
 
     Examples
     --------
@@ -87,9 +96,11 @@ class NoiseOutliers(Outliers):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PermutedOutliers(Outliers):
-    """Training rows of which the parts are in disorder: columns of vectors, each permuted by itself, or the pixels of each image.
+    """Training rows of which the parts are in disorder: columns of vectors, each permuted by
+    itself, or the pixels of each image.
 
-    Each value of a vector is one that its feature has, as often as it has it; only what goes with what is lost.
+    Each value of a vector is one that its feature has, as often as it has it; only what goes with
+    what is lost.
 
     Parameters
     ----------
@@ -97,8 +108,9 @@ class PermutedOutliers(Outliers):
 
     References
     ----------
-    Hein et al. (2019), Section 5, of images. Of columns: as the synthetic class of Shi and Horvath, "Unsupervised learning with random
-    forest predictors", Journal of Computational and Graphical Statistics 15, 2006, Addcl1.
+    Hein et al. (2019), Section 5, of images. Of columns: as the synthetic class of Shi and Horvath,
+    "Unsupervised learning with random forest predictors", Journal of Computational and Graphical
+    Statistics 15, 2006, Addcl1.
     """
 
     smoothed: Share = 0.0
@@ -130,7 +142,9 @@ class MixedOutliers(Outliers):
     parts: Mapping[str, Any]
 
     def check(self, prefix: str) -> None:
-        """Raise ParameterError for a parameter of a part that is out of range, and where there is no part."""
+        """Raise ParameterError for a parameter of a part that is out of range, and where there is
+        no part.
+        """
         if not self.parts:
             raise ParameterError(f"{prefix}parts must have at least one kind of outliers, got none")
         for name, part in self.parts.items():
@@ -142,18 +156,23 @@ class MixedOutliers(Outliers):
 
         def draw(n: int, rng: np.random.Generator) -> np.ndarray:
             sizes = np.diff(np.linspace(0, n, len(draws) + 1).round().astype(int)).tolist()
-            return rng.permutation(np.concatenate([of(size, rng) for of, size in zip(draws, sizes, strict=True)]))
+            return rng.permutation(
+                np.concatenate([of(size, rng) for of, size in zip(draws, sizes, strict=True)])
+            )
 
         return draw
 
 
 def built_in(word: str) -> Outliers | str:
-    """What a word stands for: "noise", "permuted", or "mixed", in which images are smoothed as those of Hein et al. (2019, Section 5).
+    """What a word stands for: "noise", "permuted", or "mixed", in which images are smoothed as
+    those of Hein et al. (2019, Section 5).
 
     Any other word stays one.
     """
     if word == "mixed":
-        return MixedOutliers(parts={"noise": NoiseOutliers(smoothed=1.0), "permuted": PermutedOutliers(smoothed=1.0)})
+        return MixedOutliers(
+            parts={"noise": NoiseOutliers(smoothed=1.0), "permuted": PermutedOutliers(smoothed=1.0)}
+        )
     made = {"noise": NoiseOutliers, "permuted": PermutedOutliers}
     return made[word]() if word in made else word
 
@@ -181,22 +200,26 @@ def _partly_smoothed(images: np.ndarray, share: float, rng: np.random.Generator)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RowsOutliers(Outliers):
-    """Rows of another data set: of its official training rows where it has them, so that its test rows can still test.
+    """Rows of another data set: of its official training rows where it has them, so that its test
+    rows can still test.
 
-    Images become images like the training images: of their size by bilinear interpolation, grey from colours, colours from grey by
-    repeating it; or vectors of pixels, where the training rows are vectors of as many numbers. Vectors must have as many features as the
-    training rows have, and nothing scales them: they are taken to be on the scale of the rows that the network sees.
+    Images become images like the training images: of their size by bilinear interpolation, grey
+    from colours, colours from grey by repeating it; or vectors of pixels, where the training rows
+    are vectors of as many numbers. Vectors must have as many features as the training rows have,
+    and nothing scales them: they are taken to be on the scale of the rows that the network sees.
 
     Parameters
     ----------
     source : where the rows come from, as in the group ``dataset``.
-    half : "first" or "second": only the rows of that half of the sorted classes, of an odd number the first half being the smaller; so the
-        other half can test (``half`` of :class:`~kdgraph.data.ood.OtherDataset`). None: all.
+    half : "first" or "second": only the rows of that half of the sorted classes, of an odd number
+        the first half being the smaller; so the other half can test (``half`` of
+        :class:`~kdgraph.data.ood.OtherDataset`). None: all.
     n : rows that are kept in memory, drawn at random; all where there are fewer.
 
     References
     ----------
-    Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019, who take 80 Million Tiny Images for CIFAR.
+    Hendrycks, Mazeika, Dietterich, "Deep anomaly detection with outlier exposure", ICLR 2019, who
+    take 80 Million Tiny Images for CIFAR.
     """
 
     source: Any
@@ -217,15 +240,22 @@ class RowsOutliers(Outliers):
         """
         if isinstance(self.source, Simulation):
             if self.half is not None:
-                raise ParameterError(f"half must be null, since {self.source.name} is a simulation and not divided, got {self.half}")
+                raise ParameterError(
+                    f"half must be null, since {self.source.name} is a simulation and not divided,"
+                    f" got {self.half}"
+                )
             X = self.source.sample(self.n, rng)[0]
         else:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of what matters where labels are learnt
+                warnings.simplefilter(
+                    "ignore", UserWarning
+                )  # of what matters where labels are learnt
                 table = self.source.load()
             among = _chosen(table, self.half)
             X = table.X[rng.permutation(among)[: self.n]]
-        return from_rows(np.ascontiguousarray(_like(rows.shape[1:], X, self.source.name), dtype=np.float32))
+        return from_rows(
+            np.ascontiguousarray(_like(rows.shape[1:], X, self.source.name), dtype=np.float32)
+        )
 
 
 def _chosen(table: Dataset, half: Half) -> np.ndarray:
@@ -243,7 +273,9 @@ def _chosen(table: Dataset, half: Half) -> np.ndarray:
 def _like(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
     """Rows of that shape."""
     if not len(X):
-        raise DataError(f"{name} has no rows that train, and outliers are to be some; choose another data set")
+        raise DataError(
+            f"{name} has no rows that train, and outliers are to be some; choose another data set"
+        )
     if len(shape) == 3 and X.ndim == 4:
         try:
             return like_images_of(shape, X)[0]
@@ -252,7 +284,13 @@ def _like(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
     if len(shape) == 1 and math.prod(X.shape[1:]) == shape[0]:
         X = X.reshape(len(X), -1)
         if np.isnan(X).any():
-            raise DataError(f"{name} has missing values, and a network takes none; choose another data set for the outliers")
+            raise DataError(
+                f"{name} has missing values, and a network takes none; choose another data set for"
+                " the outliers"
+            )
         return X
     rule = f"and the network sees rows of shape {shape}"
-    raise DataError(f"rows of {name} have the shape {X.shape[1:]}, {rule}; choose another data set for the outliers")
+    raise DataError(
+        f"rows of {name} have the shape {X.shape[1:]}, {rule}; choose another data set for the"
+        " outliers"
+    )

@@ -25,10 +25,12 @@ DECILES = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95,
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class QuantileNetwork(FullyConnected, NetworkRegressor):
-    """Fully connected layers that predict quantiles at a grid of levels, which never cross; between them lines, beyond exponential tails.
+    """Fully connected layers that predict quantiles at a grid of levels, which never cross; between
+    them lines, beyond exponential tails.
 
-    It assumes no family: what it predicts is a :class:`~kdgraph.distributions.QuantileGrid`. The quantile network of Kuleshov and
-    Deshpande (2022) takes the level as a further input; this one has an output for each level.
+    It assumes no family: what it predicts is a :class:`~kdgraph.distributions.QuantileGrid`. The
+    quantile network of Kuleshov and Deshpande (2022) takes the level as a further input; this one
+    has an output for each level.
 
     Parameters
     ----------
@@ -38,8 +40,9 @@ class QuantileNetwork(FullyConnected, NetworkRegressor):
 
     References
     ----------
-    Koenker, "Quantile regression", 2005; Taylor, "A quantile regression neural network approach to estimating the conditional density of
-    multiperiod returns", Journal of Forecasting 19, 2000. That quantiles are sums of positive steps is ours.
+    Koenker, "Quantile regression", 2005; Taylor, "A quantile regression neural network approach to
+    estimating the conditional density of multiperiod returns", Journal of Forecasting 19, 2000.
+    That quantiles are sums of positive steps is ours.
 
     Examples
     --------
@@ -60,38 +63,65 @@ class QuantileNetwork(FullyConnected, NetworkRegressor):
 
         Raises
         ------
-        ParameterError : for fewer than two levels, or levels that do not increase; else as of the base.
+        ParameterError : for fewer than two levels, or levels that do not increase; else as of the
+            base.
         """
-        if np.ndim(self.levels) != 1 or len(self.levels) < 2 or not (np.diff(self.levels) > 0).all():
-            raise ParameterError(f"levels must be at least two increasing numbers, got {self.levels}")
+        if (
+            np.ndim(self.levels) != 1
+            or len(self.levels) < 2
+            or not (np.diff(self.levels) > 0).all()
+        ):
+            raise ParameterError(
+                f"levels must be at least two increasing numbers, got {self.levels}"
+            )
         return super().fit(X, y, sample_weight)
 
 
-LEVELS = tuple(sorted({*(i / 100 for i in range(1, 100)), 0.001, 0.0025, 0.005, 0.025, 0.975, 0.995, 0.9975, 0.999}))
-"""At which quantiles are predicted: hundredths, and the ends of the central intervals of 95, 99, 99.5 and 99.8 %."""
+LEVELS = tuple(
+    sorted(
+        {
+            *(i / 100 for i in range(1, 100)),
+            0.001,
+            0.0025,
+            0.005,
+            0.025,
+            0.975,
+            0.995,
+            0.9975,
+            0.999,
+        }
+    )
+)
+"""At which quantiles are predicted: hundredths, and the ends of the central intervals of 95, 99,
+99.5 and 99.8 %.
+"""
 DRAWN = 8
 """Levels at which a row is looked at in each step, one in each eighth of (0, 1)."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LevelNetwork(NetworkRegressor):
-    """Densely connected layers that map a row and a level τ to the quantile at τ, by the check loss at levels drawn anew in each step.
+    """Densely connected layers that map a row and a level τ to the quantile at τ, by the check loss
+    at levels drawn anew in each step.
 
     Parameters
     ----------
     hidden : units of each hidden layer, which gets the input and what all layers before it put out.
-    level : how τ enters. "score": as the quantile z of a standard normal distribution; then training starts at that distribution, the same
-        for each row, so outcomes must come in such units (both ours). "share": as it is, and training starts anywhere.
+    level : how τ enters. "score": as the quantile z of a standard normal distribution; then
+        training starts at that distribution, the same for each row, so outcomes must come in such
+        units (both ours). "share": as it is, and training starts anywhere.
     **others : those of :class:`NetworkRegressor`.
 
     Notes
     -----
-    Early stopping goes by the mean check loss at :data:`LEVELS`. There quantiles are predicted too; where they cross they are put in order.
+    Early stopping goes by the mean check loss at :data:`LEVELS`. There quantiles are predicted too;
+    where they cross they are put in order.
 
     References
     ----------
-    Kuleshov and Deshpande, "Calibrated and sharp uncertainties in deep learning via density estimation", ICML 2022; Tagasovska and
-    Lopez-Paz, "Single-model uncertainties for deep learning", NeurIPS 2019, Section 2.
+    Kuleshov and Deshpande, "Calibrated and sharp uncertainties in deep learning via density
+    estimation", ICML 2022; Tagasovska and Lopez-Paz, "Single-model uncertainties for deep
+    learning", NeurIPS 2019, Section 2.
 
     Examples
     --------
@@ -129,7 +159,9 @@ class LevelHead(Head):
         return Units(0.0, 1.0) if self.standard else super().units(y, weight)
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Mean over rows and levels of (τ - [z < v]) (z - v), of v and τ, Float32[b, m, 2], and targets Float32[b]."""
+        """Mean over rows and levels of (τ - [z < v]) (z - v), of v and τ, Float32[b, m, 2], and
+        targets Float32[b].
+        """
         over, levels = targets[:, None] - outputs[..., 0], outputs[..., 1]
         return (weights * torch.maximum(levels * over, (levels - 1) * over).mean(dim=1)).mean()
 
@@ -137,12 +169,15 @@ class LevelHead(Head):
         """Float[n]: the median, of outputs Float64[n, levels, 2]."""
         return units.center + units.spread * outputs[..., LEVELS.index(0.5), 0]
 
-    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102 - as in the base
+    def distribution(  # noqa: D102
+        self, outputs: np.ndarray, units: Units, dispersion: float | None
+    ) -> Distribution:
         return QuantileGrid(np.array(LEVELS), units.center + units.spread * outputs[..., 0])
 
 
 class LevelModule(nn.Module):
-    """Float32[b, …] → Float32[b, m, 2], quantiles and their levels: :data:`DRAWN` random ones in training, else :data:`LEVELS`; ours.
+    """Float32[b, …] → Float32[b, m, 2], quantiles and their levels: :data:`DRAWN` random ones in
+    training, else :data:`LEVELS`; ours.
 
     Parameters
     ----------
@@ -154,7 +189,9 @@ class LevelModule(nn.Module):
         super().__init__()
         self.scores = scores
         widths = [width + 1 + sum(hidden[:i]) for i in range(len(hidden) + 1)]
-        self.hidden = nn.ModuleList(nn.Linear(before, units) for before, units in zip(widths, hidden, strict=False))
+        self.hidden = nn.ModuleList(
+            nn.Linear(before, units) for before, units in zip(widths, hidden, strict=False)
+        )
         self.slopes = nn.ModuleList(nn.PReLU() for _ in hidden)
         self.quantile = nn.Linear(widths[-1], 1)
         self.levels = nn.Buffer(torch.tensor(LEVELS, dtype=torch.float32))
@@ -163,11 +200,15 @@ class LevelModule(nn.Module):
             nn.init.zeros_(self.quantile.weight)  # training starts at the normal distribution
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Quantiles and levels; with scores the quantile of a standard normal distribution and what is learnt to add to it (ours)."""
+        """Quantiles and levels; with scores the quantile of a standard normal distribution and what
+        is learnt to add to it (ours).
+        """
         rows = rows.flatten(1)
         levels = self._drawn(rows) if self.training else self.levels.expand(len(rows), -1)
         entering = torch.special.ndtri(levels) if self.scores else levels
-        seen = torch.cat([rows[:, None, :].expand(-1, levels.shape[1], -1), entering[..., None]], dim=2)
+        seen = torch.cat(
+            [rows[:, None, :].expand(-1, levels.shape[1], -1), entering[..., None]], dim=2
+        )
         for layer, slope in zip(self.hidden, self.slopes, strict=True):
             seen = torch.cat([seen, slope(layer(seen))], dim=2)
         quantile = self.quantile(seen)[..., 0]
@@ -175,5 +216,7 @@ class LevelModule(nn.Module):
 
     def _drawn(self, rows: Tensor) -> Tensor:
         """Float32[b, DRAWN]: inside of (0, 1), a little further than :data:`LEVELS`."""
-        at = torch.arange(DRAWN, device=rows.device) + torch.rand(len(rows), DRAWN, device=rows.device)
+        at = torch.arange(DRAWN, device=rows.device) + torch.rand(
+            len(rows), DRAWN, device=rows.device
+        )
         return (at / DRAWN).clamp(LEVELS[0] / 2, 1 - LEVELS[0] / 2)

@@ -1,4 +1,5 @@
-"""What a regression network predicts: a family of distributions, its loss, and its parameters from what the module puts out.
+"""What a regression network predicts: a family of distributions, its loss, and its parameters from
+what the module puts out.
 
 Networks of torch as regressors that predict distributions: outcomes, their units, one dispersion.
 """
@@ -28,26 +29,34 @@ from kdgraph.parents.networks.training import Examples, Loss, decisive_loss
 from kdgraph.parents.regressors import LARGEST_SHAPE, gamma_shape, positive
 
 HeadName = Literal["normal", "normal_scale", "lognormal", "gamma", "gamma_shape"]
-"""normal: a mean for each row, and one standard deviation for all, as the squared error has it. normal_scale: a standard deviation for each
-row too. lognormal: normal for log y. gamma: the logarithm of a mean for each row, and one shape for all. gamma_shape: a shape for each row
-too."""
+"""normal: a mean for each row, and one standard deviation for all, as the squared error has it.
+normal_scale: a standard deviation for each row too. lognormal: normal for log y. gamma: the
+logarithm of a mean for each row, and one shape for all. gamma_shape: a shape for each row too.
+"""
 
 LOG_SCALE = 15.0
-"""Standard deviations that a module puts out are within e^±15 of that of all rows, and shapes within e^±15 = 3e6."""
+"""Standard deviations that a module puts out are within e^±15 of that of all rows, and shapes
+within e^±15 = 3e6.
+"""
 LOG_MEAN = 60.0
-"""Means on a logarithmic scale are within e^±60 = 1e26 of that of all rows, so that Float32 holds them."""
+"""Means on a logarithmic scale are within e^±60 = 1e26 of that of all rows, so that Float32 holds
+them.
+"""
 
 
 @dataclass(frozen=True)
 class Units:
-    """Where outcomes are, or their logarithms, and how far apart: a module learns (y - center) / spread; ours."""
+    """Where outcomes are, or their logarithms, and how far apart: a module learns (y - center) /
+    spread; ours.
+    """
 
     center: float
     spread: float
 
 
 class Head(ABC):
-    """A family of distributions, whose parameters a module puts out for each row, and perhaps one number that is the same for all; ours.
+    """A family of distributions, whose parameters a module puts out for each row, and perhaps one
+    number that is the same for all; ours.
 
     Attributes
     ----------
@@ -61,10 +70,14 @@ class Head(ABC):
     positive: bool = False
 
     def units(self, y: np.ndarray, weight: np.ndarray) -> Units:
-        """Of outcomes Float[n] with their weights Float[n]: mean and standard deviation, 1 where they are all alike."""
+        """Of outcomes Float[n] with their weights Float[n]: mean and standard deviation, 1 where
+        they are all alike.
+        """
         y = self.scaled(y)
         center = float(np.average(y, weights=weight))
-        reach = max(float(np.abs(y - center).max()), np.finfo(np.float64).tiny)  # a unit in which squares have digits
+        reach = max(
+            float(np.abs(y - center).max()), np.finfo(np.float64).tiny
+        )  # a unit in which squares have digits
         spread = reach * float(np.sqrt(np.average(((y - center) / reach) ** 2, weights=weight)))
         return Units(center, spread if spread > 1e-12 * max(abs(center), 1e-300) else 1.0)
 
@@ -78,27 +91,41 @@ class Head(ABC):
 
     @abstractmethod
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Float32[b, n_outputs], Float32[b], Float32[b] → the mean of weight × negative log likelihood, up to a constant."""
+        """Float32[b, n_outputs], Float32[b], Float32[b] → the mean of weight × negative log
+        likelihood, up to a constant.
+        """
 
     def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray | None:
-        """Float64[n_outputs]: the best that are the same for all rows, of Float64[n], Float64[n]; None: there are none to compare with."""
+        """Float64[n_outputs]: the best that are the same for all rows, of Float64[n], Float64[n];
+        None: there are none to compare with.
+        """
         return None
 
-    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float | None:
-        """The number that is the same for all rows, of rows: Float64[n, n_outputs], Float64[n], Float64[n]; None: there is none."""
+    def dispersion(
+        self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray
+    ) -> float | None:
+        """The number that is the same for all rows, of rows: Float64[n, n_outputs], Float64[n],
+        Float64[n]; None: there is none.
+        """
         return None
 
     @abstractmethod
     def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:
-        """Float[...]: what is predicted for y, without the noise around it, of outputs Float64[..., n_outputs]."""
+        """Float[...]: what is predicted for y, without the noise around it, of outputs Float64[...,
+        n_outputs].
+        """
 
     @abstractmethod
-    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:
+    def distribution(
+        self, outputs: np.ndarray, units: Units, dispersion: float | None
+    ) -> Distribution:
         """Of n rows, in the units of y, of outputs Float64[n, n_outputs]."""
 
 
 class NormalHead(Head):
-    """The mean, of outputs Float64[n, 1]; the standard deviation is the root mean square residual: Torres et al. (2024), Section 4.1."""
+    """The mean, of outputs Float64[n, 1]; the standard deviation is the root mean square residual:
+    Torres et al. (2024), Section 4.1.
+    """
 
     name = "normal"
 
@@ -111,18 +138,24 @@ class NormalHead(Head):
 
     def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:  # noqa: D102 - as in the base
         rms = np.sqrt(np.average((targets - outputs[:, 0]) ** 2, weights=weights))
-        return float(max(rms, np.finfo(np.float32).eps))  # what Float32 cannot tell apart is no certainty
+        return float(
+            max(rms, np.finfo(np.float32).eps)
+        )  # what Float32 cannot tell apart is no certainty
 
     def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
         return units.center + units.spread * outputs[..., 0]
 
-    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
+    def distribution(  # noqa: D102
+        self, outputs: np.ndarray, units: Units, dispersion: float | None
+    ) -> Distribution:
         mean = self.point(outputs, units)
         return Normal(mean, np.full(len(mean), units.spread * (dispersion or 1.0)))
 
 
 class LogNormalHead(NormalHead):
-    """The mean of log y, as in Torres et al. (2024), Section 4.2; then the mean of y is exp(f + s²/2)."""
+    """The mean of log y, as in Torres et al. (2024), Section 4.2; then the mean of y is exp(f +
+    s²/2).
+    """
 
     name = "lognormal"
     positive = True
@@ -133,15 +166,21 @@ class LogNormalHead(NormalHead):
     def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
         return np.exp(np.clip(super().point(outputs, units), -600, 600))
 
-    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
+    def distribution(  # noqa: D102
+        self, outputs: np.ndarray, units: Units, dispersion: float | None
+    ) -> Distribution:
         median = self.point(outputs, units)
-        return ScipyFamily("lognorm", {"s": np.full(len(median), units.spread * (dispersion or 1.0)), "scale": median})
+        return ScipyFamily(
+            "lognorm",
+            {"s": np.full(len(median), units.spread * (dispersion or 1.0)), "scale": median},
+        )
 
 
 class NormalScaleHead(Head):
     """Mean and log standard deviation, of outputs Float64[n, 2].
 
-    Nix and Weigend, "Estimating the mean and variance of the target probability distribution", 1994.
+    Nix and Weigend, "Estimating the mean and variance of the target probability distribution",
+    1994.
     """
 
     name = "normal_scale"
@@ -150,25 +189,33 @@ class NormalScaleHead(Head):
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Mean of log s + (z - f)² / (2 s²), of outputs Float32[b, 2] and targets Float32[b]."""
         log_scale = outputs[:, 1].clamp(-LOG_SCALE, LOG_SCALE)
-        return (weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)).mean()
+        return (
+            weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)
+        ).mean()
 
     def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         mean = np.average(targets, weights=weights)
-        return np.array([mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2])
+        return np.array(
+            [mean, np.log(max(np.average((targets - mean) ** 2, weights=weights), 1e-30)) / 2]
+        )
 
     def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
         return units.center + units.spread * outputs[..., 0]
 
-    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
+    def distribution(  # noqa: D102
+        self, outputs: np.ndarray, units: Units, dispersion: float | None
+    ) -> Distribution:
         scale = np.exp(np.clip(outputs[:, 1], -LOG_SCALE, LOG_SCALE))
         return Normal(self.point(outputs, units), units.spread * scale)
 
 
 class GammaHead(Head):
-    """The log mean, of outputs Float64[n, 1], by the likelihood of Torres et al. (2024), Section 4.4, with one shape.
+    """The log mean, of outputs Float64[n, 1], by the likelihood of Torres et al. (2024), Section
+    4.4, with one shape.
 
-    The mean that is most likely does not depend on the shape, so the network learns it alone, and the shape is its maximum likelihood
-    given the means, where the paper's network learns both by gradients.
+    The mean that is most likely does not depend on the shape, so the network learns it alone, and
+    the shape is its maximum likelihood given the means, where the paper's network learns both by
+    gradients.
     """
 
     name = "gamma"
@@ -185,7 +232,9 @@ class GammaHead(Head):
     def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         return np.array([np.log(np.average(targets, weights=weights))])
 
-    def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float | None:
+    def dispersion(
+        self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray
+    ) -> float | None:
         """The shape, at most 1e12; Float64[n, 1], Float64[n], Float64[n]."""
         log_ratio = np.log(np.maximum(targets, 1e-38)) - np.clip(outputs[:, 0], -LOG_MEAN, LOG_MEAN)
         return gamma_shape(float(np.average(np.expm1(log_ratio) - log_ratio, weights=weights)))
@@ -193,48 +242,74 @@ class GammaHead(Head):
     def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:  # noqa: D102
         return units.spread * np.exp(np.clip(outputs[..., 0], -LOG_MEAN, LOG_MEAN))
 
-    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
-        return _gamma(self.point(outputs, units), np.full(len(outputs), min(dispersion or 1.0, LARGEST_SHAPE)))
+    def distribution(  # noqa: D102
+        self, outputs: np.ndarray, units: Units, dispersion: float | None
+    ) -> Distribution:
+        return _gamma(
+            self.point(outputs, units), np.full(len(outputs), min(dispersion or 1.0, LARGEST_SHAPE))
+        )
 
 
 class GammaShapeHead(GammaHead):
-    """Log mean and log shape, of outputs Float64[n, 2] (ours; Torres et al., 2024, Section 4.4, have one shape)."""
+    """Log mean and log shape, of outputs Float64[n, 2] (ours; Torres et al., 2024, Section 4.4,
+    have one shape).
+    """
 
     name = "gamma_shape"
     n_outputs = 2
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """The negative log likelihood of z, of outputs Float32[b, 2] and targets Float32[b]."""
-        log_mean, log_shape = outputs[:, 0].clamp(-LOG_MEAN, LOG_MEAN), outputs[:, 1].clamp(-LOG_SCALE, LOG_SCALE)
+        log_mean, log_shape = (
+            outputs[:, 0].clamp(-LOG_MEAN, LOG_MEAN),
+            outputs[:, 1].clamp(-LOG_SCALE, LOG_SCALE),
+        )
         shape, log_ratio = torch.exp(log_shape), torch.log(targets.clamp(min=1e-38)) - log_mean
-        # Of large shapes log Γ(a) and a log a are nearly the same: together they are their difference in Float64.
-        stirling = (torch.lgamma(shape.double()) - shape.double() * log_shape.double() + shape.double()).float()
-        return (weights * (shape * (torch.expm1(log_ratio) - log_ratio) + stirling + log_mean + log_ratio)).mean()
+        # Of large shapes log Γ(a) and a log a are nearly the same: together they are their
+        # difference in Float64.
+        stirling = (
+            torch.lgamma(shape.double()) - shape.double() * log_shape.double() + shape.double()
+        ).float()
+        return (
+            weights
+            * (shape * (torch.expm1(log_ratio) - log_ratio) + stirling + log_mean + log_ratio)
+        ).mean()
 
     def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         mean = super().constant(targets, weights)
-        return np.append(mean, np.log(super().dispersion(np.full((len(targets), 1), mean), targets, weights) or 1.0))
+        return np.append(
+            mean,
+            np.log(super().dispersion(np.full((len(targets), 1), mean), targets, weights) or 1.0),
+        )
 
     def dispersion(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:  # noqa: D102 - as in the base
         return None
 
-    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102
-        return _gamma(self.point(outputs, units), np.exp(np.clip(outputs[:, 1], -LOG_SCALE, LOG_SCALE)))
+    def distribution(  # noqa: D102
+        self, outputs: np.ndarray, units: Units, dispersion: float | None
+    ) -> Distribution:
+        return _gamma(
+            self.point(outputs, units), np.exp(np.clip(outputs[:, 1], -LOG_SCALE, LOG_SCALE))
+        )
 
 
 def _gamma(mean: np.ndarray, shape: np.ndarray) -> ScipyFamily:
     return ScipyFamily("gamma", {"a": shape, "scale": mean / shape})
 
 
-HEADS: dict[str, Head] = {head.name: head for head in (NormalHead(), NormalScaleHead(), LogNormalHead(), GammaHead(), GammaShapeHead())}
+HEADS: dict[str, Head] = {
+    head.name: head
+    for head in (NormalHead(), NormalScaleHead(), LogNormalHead(), GammaHead(), GammaShapeHead())
+}
 """By the name that an estimator's ``head`` has."""
 
 
 class QuantileHead(Head):
     """Quantiles at m levels, by the check loss of Koenker (2005), which never cross (ours).
 
-    The first output is the quantile of the middle level; each further one is the step to the next, as softplus times the step that a
-    standard normal distribution has there, so that training starts near that.
+    The first output is the quantile of the middle level; each further one is the step to the next,
+    as softplus times the step that a standard normal distribution has there, so that training
+    starts near that.
 
     Parameters
     ----------
@@ -250,38 +325,52 @@ class QuantileHead(Head):
         self.steps = np.diff(ndtri(self.levels)) / np.log(2)  # softplus(0) = log 2
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Mean over rows and levels of (τ - [z < v]) (z - v), of outputs Float32[b, m] and targets Float32[b]."""
-        steps, levels = (torch.from_numpy(each.astype(np.float32)).to(outputs.device) for each in (self.steps, self.levels))
+        """Mean over rows and levels of (τ - [z < v]) (z - v), of outputs Float32[b, m] and targets
+        Float32[b].
+        """
+        steps, levels = (
+            torch.from_numpy(each.astype(np.float32)).to(outputs.device)
+            for each in (self.steps, self.levels)
+        )
         reached = torch.cumsum(functional.softplus(outputs[:, 1:]) * steps, dim=1)
         reached = torch.cat([torch.zeros_like(outputs[:, :1]), reached], dim=1)
-        over = targets[:, None] - (outputs[:, :1] + (reached - reached[:, self.middle : self.middle + 1]))
+        over = targets[:, None] - (
+            outputs[:, :1] + (reached - reached[:, self.middle : self.middle + 1])
+        )
         return (weights * torch.maximum(levels * over, (levels - 1) * over).mean(dim=1)).mean()
 
     def constant(self, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:  # noqa: D102 - as in the base
         known = np.quantile(targets, self.levels, weights=weights, method="inverted_cdf")
         steps = np.maximum(np.diff(known) / self.steps, 1e-6)
-        return np.append(known[self.middle], steps + np.log(-np.expm1(-steps)))  # softplus of the latter is the steps
+        return np.append(
+            known[self.middle], steps + np.log(-np.expm1(-steps))
+        )  # softplus of the latter is the steps
 
     def quantiles(self, outputs: np.ndarray, units: Units) -> np.ndarray:
         """Float64[..., m], increasing, of outputs Float64[..., m]."""
         reached = np.cumsum(np.logaddexp(0, outputs[..., 1:]) * self.steps, axis=-1)
         reached = np.concatenate([np.zeros_like(outputs[..., :1]), reached], axis=-1)
-        return units.center + units.spread * (outputs[..., :1] + (reached - reached[..., self.middle, None]))
+        return units.center + units.spread * (
+            outputs[..., :1] + (reached - reached[..., self.middle, None])
+        )
 
     def point(self, outputs: np.ndarray, units: Units) -> np.ndarray:
         """Float[...]: the quantile of the middle level, of outputs Float64[..., m]."""
         return units.center + units.spread * outputs[..., 0]
 
-    def distribution(self, outputs: np.ndarray, units: Units, dispersion: float | None) -> Distribution:  # noqa: D102 - as in the base
+    def distribution(  # noqa: D102
+        self, outputs: np.ndarray, units: Units, dispersion: float | None
+    ) -> Distribution:
         return QuantileGrid(self.levels, self.quantiles(outputs, units))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NetworkRegressor(RegressorMixin, Network):
-    """A network of torch as a regressor and a transformer of scikit-learn, which predicts a distribution for each row.
+    """A network of torch as a regressor and a transformer of scikit-learn, which predicts a
+    distribution for each row.
 
-    A subclass is a dataclass too; its fields are parameters, and it implements ``_head``, what is predicted, and ``_make_module``, from
-    rows to what the head takes.
+    A subclass is a dataclass too; its fields are parameters, and it implements ``_head``, what is
+    predicted, and ``_make_module``, from rows to what the head takes.
 
     Parameters
     ----------
@@ -290,16 +379,18 @@ class NetworkRegressor(RegressorMixin, Network):
     Attributes
     ----------
     units_ : where outcomes are and how far apart; the module learns standardised ones.
-    dispersion_ : of a head that has one for all rows: the standard deviation of standardised outcomes, or the shape. It is estimated on the
-        held-out rows that decided when to stop, or without them on the training rows; so where the network overfits, it does not
-        call itself certain. None where each row has its own.
+    dispersion_ : of a head that has one for all rows: the standard deviation of standardised
+        outcomes, or the shape. It is estimated on the held-out rows that decided when to stop, or
+        without them on the training rows; so where the network overfits, it does not call itself
+        certain. None where each row has its own.
     **others : those of :class:`Network`.
 
     Notes
     -----
-    Dropout and batch normalisation are as in inference when the dispersion is estimated: the "weight scaling inference rule" of Torres et
-    al., "Model-free local recalibration of neural networks", 2024, Section 4.2. What a layer puts out, the last one too, is
-    ``transform(X, layer)``; ``layer_names_`` has their names.
+    Dropout and batch normalisation are as in inference when the dispersion is estimated: the
+    "weight scaling inference rule" of Torres et al., "Model-free local recalibration of neural
+    networks", 2024, Section 4.2. What a layer puts out, the last one too, is ``transform(X,
+    layer)``; ``layer_names_`` has their names.
     """
 
     def _head(self) -> Head:
@@ -321,7 +412,8 @@ class NetworkRegressor(RegressorMixin, Network):
         Raises
         ------
         ParameterError : for a parameter outside its range; for a y that must be above 0.
-        ValueError : for NaN or infinity, for a device that is not there, for a training that diverges.
+        ValueError : for NaN or infinity, for a device that is not there, for a training that
+            diverges.
 
         Warns
         -----
@@ -329,7 +421,9 @@ class NetworkRegressor(RegressorMixin, Network):
         """
         check_parameters(self)
         self._device()  # one that is not there is told before the rows are looked at
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True, y_numeric=True)
+        X, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], allow_nd=True, y_numeric=True
+        )
         head = self._head()
         y = positive(y, f"head={head.name}") if head.positive else np.asarray(y, dtype=np.float64)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -340,7 +434,9 @@ class NetworkRegressor(RegressorMixin, Network):
         decisive = self._trained_on(X, targets, weight, head.n_outputs)
         self._warn_if_nothing_was_learnt(decisive, head.constant(targets.astype(float), weight))
         outputs = self._outputs_of(decisive.inputs.numpy())
-        self.dispersion_ = head.dispersion(outputs, decisive.targets.numpy().astype(float), decisive.weights.numpy().astype(float))
+        self.dispersion_ = head.dispersion(
+            outputs, decisive.targets.numpy().astype(float), decisive.weights.numpy().astype(float)
+        )
         return self
 
     @plain_torch()
@@ -354,11 +450,16 @@ class NetworkRegressor(RegressorMixin, Network):
         if reached > known - 1e-6 * max(abs(known), 1.0):
             name = type(self).__name__
             advice = "try another learning_rate or random_state, or more epochs"
-            message = f"{name} learnt nothing: its loss, {reached:.3f}, is not below that of one distribution for all rows; {advice}"
+            message = (
+                f"{name} learnt nothing: its loss, {reached:.3f}, is not below that of one"
+                f" distribution for all rows; {advice}"
+            )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def outputs(self, X) -> np.ndarray:
-        """Float64[n, n_outputs]: what the module puts out, the parameters of the head in standardised units; X as in ``fit``."""
+        """Float64[n, n_outputs]: what the module puts out, the parameters of the head in
+        standardised units; X as in ``fit``.
+        """
         return self._outputs(X).astype(np.float64)
 
     def predict(self, X) -> np.ndarray:
@@ -371,7 +472,9 @@ class NetworkRegressor(RegressorMixin, Network):
 
     def describe(self) -> dict[str, Any]:
         """What training came to, for the record; with the dispersion, where there is one."""
-        return super().describe() | ({} if self.dispersion_ is None else {"dispersion": self.dispersion_})
+        return super().describe() | (
+            {} if self.dispersion_ is None else {"dispersion": self.dispersion_}
+        )
 
     def _outputs_of(self, rows: np.ndarray) -> np.ndarray:
         """Float64[n, n_outputs], of rows that are checked."""

@@ -1,6 +1,8 @@
-"""Torch's global state, set for a while and put back: defaults, random numbers, threads, algorithms.
+"""Torch's global state, set for a while and put back: defaults, random numbers, threads,
+algorithms.
 
-Inference of torch in batches of one fixed size, so that neither a row's batch nor the number of threads changes a bit of it.
+Inference of torch in batches of one fixed size, so that neither a row's batch nor the number of
+threads changes a bit of it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 _ONE_AT_A_TIME = threading.RLock()
-"""torch's random state and its number of threads belong to the process: two trainings side by side would take each other's."""
+"""torch's random state and its number of threads belong to the process: two trainings side by side
+would take each other's.
+"""
 
 
 class _ProcessDefaults:
@@ -76,7 +80,8 @@ def plain_torch() -> Iterator[None]:
 
 @contextmanager
 def reproducible(device: str, seed: int, threads: int | None = None) -> Iterator[None]:
-    """Same seed, same bits: random numbers from ``seed``, so many threads, deterministic algorithms; then all is set as it was before.
+    """Same seed, same bits: random numbers from ``seed``, so many threads, deterministic
+    algorithms; then all is set as it was before.
 
     One at a time in a process: a second thread waits.
     """
@@ -93,7 +98,9 @@ def reproducible(device: str, seed: int, threads: int | None = None) -> Iterator
 
 
 def seed_torch(device: str, seed: int) -> None:
-    """Seed the random numbers of the CPU and of this device; not of others, as torch.manual_seed would."""
+    """Seed the random numbers of the CPU and of this device; not of others, as torch.manual_seed
+    would.
+    """
     torch.default_generator.manual_seed(seed)
     if device != "cpu":
         torch.cuda.manual_seed(seed)
@@ -101,7 +108,9 @@ def seed_torch(device: str, seed: int) -> None:
 
 @contextmanager
 def intra_op_threads(n: int) -> Iterator[None]:
-    """Let torch use n threads inside an operation, in this thread and in those started meanwhile, and put the number back."""
+    """Let torch use n threads inside an operation, in this thread and in those started meanwhile,
+    and put the number back.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:
@@ -111,17 +120,25 @@ def intra_op_threads(n: int) -> Iterator[None]:
 
 
 LARGEST = 1e15
-"""Rows that reach further are scaled down to it: even squares, and sums over some thousand of them, stay finite in float32."""
+"""Rows that reach further are scaled down to it: even squares, and sums over some thousand of them,
+stay finite in float32.
+"""
 _NUMBERS = 2**18
-"""Input numbers of a batch of images: 1 MB, so that the activations of a residual network stay under 0.1 GB a thread."""
+"""Input numbers of a batch of images: 1 MB, so that the activations of a residual network stay
+under 0.1 GB a thread.
+"""
 
 _WIDE = 16
 
 
 def batch_rows(input_shape: Sequence[int]) -> int:
-    """Rows of a batch, which follow from the shape of one row alone: 256 vectors, 8 to 256 images (a power of two)."""
+    """Rows of a batch, which follow from the shape of one row alone: 256 vectors, 8 to 256 images
+    (a power of two).
+    """
     if len(input_shape) == 1:
-        return 256  # 14,000 rows a second through four layers of 1,000 units, as with 512, and one row alone takes 18 ms instead of 35
+        # 14,000 rows a second through four layers of 1,000 units, as with 512, and one row alone
+        # takes 18 ms instead of 35
+        return 256
     return 2 ** int(np.clip(math.log2(_NUMBERS / math.prod(input_shape)), 3, 8))
 
 
@@ -133,18 +150,21 @@ def in_batches(
     device: str | torch.device = "cpu",
     n_jobs: int | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """Apply ``function`` to all rows of X, a batch at a time; equal to the last bit for any division of the rows and any ``n_jobs``.
+    """Apply ``function`` to all rows of X, a batch at a time; equal to the last bit for any
+    division of the rows and any ``n_jobs``.
 
-    A matrix product adds in another order for another number of rows or threads. So every batch is full (the last is padded with copies of
-    its last row, cut off afterwards) and runs on one thread; several run side by side. Linear layers with few outputs are computed as
-    wider ones. (Of modules this holds for what nn.Linear and convolutions multiply; a product of another kind may depend on the place
-    of a row in its batch.)
+    A matrix product adds in another order for another number of rows or threads. So every batch is
+    full (the last is padded with copies of its last row, cut off afterwards) and runs on one
+    thread; several run side by side. Linear layers with few outputs are computed as wider ones. (Of
+    modules this holds for what nn.Linear and convolutions multiply; a product of another kind may
+    depend on the place of a row in its batch.)
 
     Parameters
     ----------
     X : Float[n, *input_shape], n >= 1.
-    function : of a batch, Float32[batch_rows, *input_shape] on ``device``; gives tensors or arrays of ``batch_rows`` rows each. It is
-        called from several threads at once, without gradients; modules that it uses must be in eval mode.
+    function : of a batch, Float32[batch_rows, *input_shape] on ``device``; gives tensors or arrays
+        of ``batch_rows`` rows each. It is called from several threads at once, without gradients;
+        modules that it uses must be in eval mode.
     input_shape : the shape of one row.
     device : where batches are put. On a CUDA device they run one after another.
     n_jobs : threads, as in joblib.
@@ -169,13 +189,18 @@ def in_batches(
         results = tuple(np.empty((len(X), *part.shape[1:]), part.dtype) for part in first)
         fill(0, first)
         workers = n_jobs if device.type == "cpu" else 1
-        # Threads whatever the caller's joblib configuration says: another process would fill a copy of the results.
-        Parallel(n_jobs=workers, require="sharedmem")(delayed(lambda s: fill(s, compute(s)))(s) for s in range(rows, len(X), rows))
+        # Threads whatever the caller's joblib configuration says: another process would fill a copy
+        # of the results.
+        Parallel(n_jobs=workers, require="sharedmem")(
+            delayed(lambda s: fill(s, compute(s)))(s) for s in range(rows, len(X), rows)
+        )
     return results
 
 
 def narrow(X: np.ndarray) -> np.ndarray:
-    """Float32, elementwise of X; but a row whose largest absolute number is above 1e15 is scaled down to that, its direction kept."""
+    """Float32, elementwise of X; but a row whose largest absolute number is above 1e15 is scaled
+    down to that, its direction kept.
+    """
     flat = X.reshape(len(X), -1)
     largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
     if (largest <= LARGEST).all():
@@ -186,10 +211,14 @@ def narrow(X: np.ndarray) -> np.ndarray:
 
 
 @contextmanager
-def recording(module: nn.Module, names: Sequence[str], *, inputs: bool = False) -> Iterator[Callable[[Tensor], tuple[Tensor, ...]]]:
-    """A function of a batch that runs ``module`` and gives what its named submodules put out, a tensor each ("" is the module itself).
+def recording(
+    module: nn.Module, names: Sequence[str], *, inputs: bool = False
+) -> Iterator[Callable[[Tensor], tuple[Tensor, ...]]]:
+    """A function of a batch that runs ``module`` and gives what its named submodules put out, a
+    tensor each ("" is the module itself).
 
-    Of a submodule that runs several times it gives the last output. Several threads may call it at once.
+    Of a submodule that runs several times it gives the last output. Several threads may call it at
+    once.
 
     Parameters
     ----------
@@ -201,7 +230,9 @@ def recording(module: nn.Module, names: Sequence[str], *, inputs: bool = False) 
 
     def hook_of(name: str):
         def keep(_: nn.Module, arguments: tuple, output: Any) -> None:
-            if hasattr(here, "seen"):  # else another thread runs the module for a purpose of its own
+            if hasattr(
+                here, "seen"
+            ):  # else another thread runs the module for a purpose of its own
                 # A copy, since an in-place activation that follows would write over it.
                 here.seen[name] = (arguments[0] if inputs else output).clone()
 
@@ -214,7 +245,10 @@ def recording(module: nn.Module, names: Sequence[str], *, inputs: bool = False) 
         del here.seen
         for name in names:
             if name not in seen:
-                raise ValueError(f"layer {name!r} did not run when the module did: it gives nothing; choose one that the module calls")
+                raise ValueError(
+                    f"layer {name!r} did not run when the module did: it gives nothing; choose one"
+                    " that the module calls"
+                )
         return tuple(seen[name] for name in names)
 
     handles = [modules[name].register_forward_hook(hook_of(name)) for name in names]
@@ -226,10 +260,12 @@ def recording(module: nn.Module, names: Sequence[str], *, inputs: bool = False) 
 
 
 class _WideProducts(TorchFunctionMode):
-    """Linear layers with fewer than 16 outputs are computed with 16, of which the others are 0 and cut off.
+    """Linear layers with fewer than 16 outputs are computed with 16, of which the others are 0 and
+    cut off.
 
-    For those MKL takes dot products, whose order of summation follows from the alignment of a row, so from its place in the batch (in 71 of
-    288 shapes tried, all with at most 10 outputs and an input width that is no multiple of 4; in none with 16 outputs).
+    For those MKL takes dot products, whose order of summation follows from the alignment of a row,
+    so from its place in the batch (in 71 of 288 shapes tried, all with at most 10 outputs and an
+    input width that is no multiple of 4; in none with 16 outputs).
     """
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -242,13 +278,21 @@ def _wide_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
     missing = _WIDE - weight.shape[0]
     if missing <= 0 or weight.ndim < 2:
         return F.linear(input, weight, bias)
-    wide = F.linear(input, F.pad(weight, (0, 0, 0, missing)), None if bias is None else F.pad(bias, (0, missing)))
+    wide = F.linear(
+        input,
+        F.pad(weight, (0, 0, 0, missing)),
+        None if bias is None else F.pad(bias, (0, missing)),
+    )
     return wide[..., :-missing]
 
 
 def _full_batch(block: np.ndarray, rows: int) -> Tensor:
-    """Float32[rows, ...]: the block and copies of its last row, in memory of torch's own (its alignment may decide how sums are made)."""
+    """Float32[rows, ...]: the block and copies of its last row, in memory of torch's own (its
+    alignment may decide how sums are made).
+    """
     batch = torch.empty((rows, *block.shape[1:]))
-    batch.numpy()[: len(block)] = narrow(block)  # through NumPy, which also reads rows that nobody may write to
+    batch.numpy()[: len(block)] = narrow(
+        block
+    )  # through NumPy, which also reads rows that nobody may write to
     batch[len(block) :] = batch[len(block) - 1].clone()
     return batch

@@ -22,22 +22,30 @@ from kdgraph.parents.networks.checkpoint import Checkpoint, Progress, Report
 from kdgraph.parents.networks.torch_state import in_batches, reproducible, seed_torch
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(outputs Float32[b, ...], targets [b, ...], weights Float32[b]) → a scalar: the mean over the batch of weight × what a row costs."""
+"""(outputs Float32[b, ...], targets [b, ...], weights Float32[b]) → a scalar: the mean over the
+batch of weight × what a row costs.
+"""
 
 
 Order = Callable[[np.random.Generator, int], np.ndarray]
-"""(generator of an epoch, n) → Int[m]: the rows of the n that the epoch takes, in batches one after the other; m need not be n."""
+"""(generator of an epoch, n) → Int[m]: the rows of the n that the epoch takes, in batches one after
+the other; m need not be n.
+"""
 
 
 class Beside(Protocol):
-    """Rows without a label that every step sees beside its training rows, and what they cost: outliers, say. Ours."""
+    """Rows without a label that every step sees beside its training rows, and what they cost:
+    outliers, say. Ours.
+    """
 
     def rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
         """Float32[n, ...], new ones for each step; ``module`` is on the device of the training."""
         ...
 
     def cost(self, outputs: Tensor, weights: Tensor, others: Tensor) -> Tensor:
-        """A scalar that is added to the loss, of outputs of training rows with their weights Float32[b], and of outputs of the others."""
+        """A scalar that is added to the loss, of outputs of training rows with their weights
+        Float32[b], and of outputs of the others.
+        """
         ...
 
 
@@ -62,14 +70,22 @@ class Options:
     amp: bool = True
 
     def rate(self, epoch: int) -> float:
-        """The learning rate of an epoch (from 0); "cosine" falls from ``learning_rate`` towards 0 over ``max_epochs``."""
-        falling = 0.5 * (1 + math.cos(math.pi * epoch / self.max_epochs)) if self.schedule == "cosine" else 1.0
+        """The learning rate of an epoch (from 0); "cosine" falls from ``learning_rate`` towards 0
+        over ``max_epochs``.
+        """
+        falling = (
+            0.5 * (1 + math.cos(math.pi * epoch / self.max_epochs))
+            if self.schedule == "cosine"
+            else 1.0
+        )
         return self.learning_rate * falling
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What is learnt from: inputs Float32[n, ...], targets [n, ...], weights Float32[n] with mean 1."""
+    """What is learnt from: inputs Float32[n, ...], targets [n, ...], weights Float32[n] with mean
+    1.
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -82,7 +98,9 @@ class Examples:
         return self.inputs[index], self.targets[index], self.weights[index]
 
     def near(self, device: str) -> Examples:
-        """These on the device if they take less than half of its free memory (gathering a batch there is faster), else as they are."""
+        """These on the device if they take less than half of its free memory (gathering a batch
+        there is faster), else as they are.
+        """
         tensors = (self.inputs, self.targets, self.weights)
         size = sum(t.numel() * t.element_size() for t in tensors)
         if device == "cpu" or size > torch.cuda.mem_get_info(device)[0] / 2:
@@ -92,8 +110,9 @@ class Examples:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training did: for each epoch a dict of epoch, loss and validation_loss, of validation_error where that stops it, and of
-    outlier_loss, the mean of what rows beside them cost, where there are some; and the epoch (from 1) whose weights were kept.
+    """What a training did: for each epoch a dict of epoch, loss and validation_loss, of
+    validation_error where that stops it, and of outlier_loss, the mean of what rows beside them
+    cost, where there are some; and the epoch (from 1) whose weights were kept.
     """
 
     history: list[dict[str, Any]]
@@ -116,12 +135,14 @@ def train(
 ) -> Trained:
     """Train a module in place; it comes back on the CPU, in eval mode.
 
-    With a ``patience`` the training stops after that many epochs without a lower loss, and the module gets the weights of the epoch where
-    it was lowest (the first of several); that is the validation loss if there are validation examples, or their share that is wrong with
-    ``stop_on`` "validation_accuracy", else the mean training loss during the epoch. Without, it keeps the last weights.
+    With a ``patience`` the training stops after that many epochs without a lower loss, and the
+    module gets the weights of the epoch where it was lowest (the first of several); that is the
+    validation loss if there are validation examples, or their share that is wrong with ``stop_on``
+    "validation_accuracy", else the mean training loss during the epoch. Without, it keeps the last
+    weights.
 
-    Order and dropout of epoch e follow from (seed, e) alone, so a training that goes on from a checkpoint gives the same bits as one that
-    was never cut off.
+    Order and dropout of epoch e follow from (seed, e) alone, so a training that goes on from a
+    checkpoint gives the same bits as one that was never cut off.
 
     Parameters
     ----------
@@ -130,7 +151,8 @@ def train(
     loss : see :data:`Loss`.
     seed : from 0.
     report : gets the progress after each epoch.
-    checkpoint : where the state is saved and looked for; the file stays, finished, for the caller to remove.
+    checkpoint : where the state is saved and looked for; the file stays, finished, for the caller
+    to remove.
     stage : what the report calls this training.
     order : the rows of an epoch.
     beside : rows that each step sees beside its own; the losses in the history are without them.
@@ -149,7 +171,13 @@ def train(
             # Convolutions of few filters: 30 ms a step against 83, ResNet-20 250 against 370.
             module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] - documented, but not in its stubs
         try:
-            course.run(examples.near(options.device), validation and validation.near(options.device), report, checkpoint, stage)
+            course.run(
+                examples.near(options.device),
+                validation and validation.near(options.device),
+                report,
+                checkpoint,
+                stage,
+            )
         finally:
             course.leave()
     return Trained(course.history, course.best_epoch)
@@ -158,9 +186,26 @@ def train(
 class _Course:
     """A training under way: what a checkpoint holds, and one epoch after another."""
 
-    def __init__(self, module: nn.Module, loss: Loss, options: Options, seed: int, order: Order, beside: Beside | None = None):
-        self.module, self.loss, self.options, self.seed, self.order = module.to(options.device), loss, options, seed, order
-        self.beside, self.normalises = beside, any(isinstance(part, _BatchNorm) for part in module.modules())
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: Loss,
+        options: Options,
+        seed: int,
+        order: Order,
+        beside: Beside | None = None,
+    ):
+        self.module, self.loss, self.options, self.seed, self.order = (
+            module.to(options.device),
+            loss,
+            options,
+            seed,
+            order,
+        )
+        self.beside, self.normalises = (
+            beside,
+            any(isinstance(part, _BatchNorm) for part in module.modules()),
+        )
         self.history: list[dict[str, Any]] = []
         self.best_weights: Mapping[str, Tensor] | None = None
         self.optimizer = _optimizer(module, options)
@@ -169,7 +214,9 @@ class _Course:
 
     @property
     def best_epoch(self) -> int:
-        """The first epoch (from 1) of the lowest loss, or error where that decides; without patience the last one."""
+        """The first epoch (from 1) of the lowest loss, or error where that decides; without
+        patience the last one.
+        """
         if self.options.patience is None or not self.history:
             return len(self.history)
         return 1 + min(range(len(self.history)), key=lambda e: stopping_measure(self.history[e]))
@@ -181,7 +228,12 @@ class _Course:
         return stopped or len(self.history) >= self.options.max_epochs
 
     def run(
-        self, examples: Examples, validation: Examples | None, report: Report | None, checkpoint: Checkpoint | None, stage: str
+        self,
+        examples: Examples,
+        validation: Examples | None,
+        report: Report | None,
+        checkpoint: Checkpoint | None,
+        stage: str,
     ) -> None:
         """Train until it is done, then take the best weights."""
         start, before = time.perf_counter(), len(self.history)
@@ -195,14 +247,25 @@ class _Course:
                 epoch = len(self.history)
                 pace = (time.perf_counter() - start) / (epoch - before)
                 last = {key: self.history[-1][key] for key in ("loss", "validation_loss")}
-                report(Progress(epoch, self.options.max_epochs, **last, seconds_left=pace * (self.options.max_epochs - epoch), stage=stage))
+                report(
+                    Progress(
+                        epoch,
+                        self.options.max_epochs,
+                        **last,
+                        seconds_left=pace * (self.options.max_epochs - epoch),
+                        stage=stage,
+                    )
+                )
         if self.best_weights is not None:
             self.module.load_state_dict(self.best_weights)
 
     def epoch(self, examples: Examples, validation: Examples | None) -> dict[str, Any]:
         """One pass over the examples."""
         number, rng = len(self.history), np.random.default_rng([self.seed, len(self.history)])
-        self.rng, self.beside_cost = rng, torch.zeros((), dtype=torch.float64, device=self.options.device)
+        self.rng, self.beside_cost = (
+            rng,
+            torch.zeros((), dtype=torch.float64, device=self.options.device),
+        )
         seed_torch(self.options.device, int(rng.integers(2**63)))
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.rate(number)
@@ -211,19 +274,30 @@ class _Course:
         loss = self._mean(examples, order, self.step)
         self.module.eval()
         with torch.no_grad():
-            held_out = None if validation is None else self._mean(validation, torch.arange(len(validation)), self.evaluate)
+            held_out = (
+                None
+                if validation is None
+                else self._mean(validation, torch.arange(len(validation)), self.evaluate)
+            )
             also = {}
             if validation is not None and self.options.stop_on == "validation_accuracy":
-                also["validation_error"] = self._mean(validation, torch.arange(len(validation)), self.wrong)
+                also["validation_error"] = self._mean(
+                    validation, torch.arange(len(validation)), self.wrong
+                )
             if self.beside is not None:
                 also["outlier_loss"] = self.beside_cost.item() / len(order)
         if not math.isfinite(sum(also.values(), loss if held_out is None else loss + held_out)):
             rate = f"learning_rate, {self.options.learning_rate:g}"
-            raise ValueError(f"training diverged: the loss of epoch {number + 1} is not finite; lower {rate}, or scale the features")
+            raise ValueError(
+                f"training diverged: the loss of epoch {number + 1} is not finite; lower {rate}, or"
+                " scale the features"
+            )
         return {"epoch": number + 1, "loss": loss, "validation_loss": held_out, **also}
 
     def _mean(self, examples: Examples, order: Tensor, function: Callable[..., Tensor]) -> float:
-        """The mean over rows of a function of batches that gives their mean; read once, since each reading waits for the device."""
+        """The mean over rows of a function of batches that gives their mean; read once, since each
+        reading waits for the device.
+        """
         total = torch.zeros((), dtype=torch.float64, device=self.options.device)
         order = order.to(examples.inputs.device)
         for rows in batches(order, self.options.batch_size):
@@ -235,7 +309,9 @@ class _Course:
 
     def step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """One step of the optimizer; gives the loss before it."""
-        others = None if self.beside is None else self.beside.rows(self.module, len(inputs), self.rng)
+        others = (
+            None if self.beside is None else self.beside.rows(self.module, len(inputs), self.rng)
+        )
         with torch.amp.autocast("cuda", enabled=self.mixed):
             outputs, of_others = self.outputs(inputs, others)
         loss = total = self.loss(outputs.float(), targets, weights)
@@ -250,14 +326,18 @@ class _Course:
         return loss
 
     def outputs(self, inputs: Tensor, others: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Of training rows and of those beside them: in one pass where batches are normalised, so that their statistics are of both."""
+        """Of training rows and of those beside them: in one pass where batches are normalised, so
+        that their statistics are of both.
+        """
         if others is None:
             return self.module(inputs), None
         others = others.to(inputs.device)
         if not self.normalises:
             return self.module(inputs), self.module(others)
         both = torch.cat([inputs, others])
-        outputs = self.module(both.contiguous(memory_format=torch.channels_last) if both.ndim == 4 else both)
+        outputs = self.module(
+            both.contiguous(memory_format=torch.channels_last) if both.ndim == 4 else both
+        )
         return outputs[: len(inputs)], outputs[len(inputs) :]
 
     def evaluate(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -269,9 +349,14 @@ class _Course:
         return (weights * (self.module(inputs).argmax(dim=1) != targets)).mean()
 
     def state(self) -> dict[str, Any]:
-        """All that the rest of the training depends on; learning rates and random states follow from the number of the epoch."""
+        """All that the rest of the training depends on; learning rates and random states follow
+        from the number of the epoch.
+        """
         parts = {"module": self.module, "optimizer": self.optimizer, "scaler": self.scaler}
-        return {name: part.state_dict() for name, part in parts.items()} | {"best_weights": self.best_weights, "history": self.history}
+        return {name: part.state_dict() for name, part in parts.items()} | {
+            "best_weights": self.best_weights,
+            "history": self.history,
+        }
 
     def resume(self, checkpoint: Checkpoint | None) -> None:
         """Go on from the state in the checkpoint, if it is this training's."""
@@ -293,7 +378,9 @@ class _Course:
 
 
 def batches(order: Tensor, size: int) -> Iterator[Tensor]:
-    """Row numbers in batches of ``size``; a single last row joins the batch before, since batch normalisation cannot take it alone."""
+    """Row numbers in batches of ``size``; a single last row joins the batch before, since batch
+    normalisation cannot take it alone.
+    """
     alone = len(order) % size == 1 and len(order) > size > 1
     cut = len(order) - size - 1 if alone else len(order)
     yield from (order[start : start + size] for start in range(0, cut, size))
@@ -304,11 +391,14 @@ def batches(order: Tensor, size: int) -> Iterator[Tensor]:
 def _optimizer(module: nn.Module, options: Options) -> torch.optim.Optimizer:
     parameters = [p for p in module.parameters() if p.requires_grad]
     if not parameters:
-        raise ValueError(f"{type(module).__name__} has no parameter to train; max_epochs=0 takes it as it is")
+        raise ValueError(
+            f"{type(module).__name__} has no parameter to train; max_epochs=0 takes it as it is"
+        )
     rate, decay = options.learning_rate, options.weight_decay
     if options.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=rate, momentum=0.9, weight_decay=decay)
-    # Fused: 17 ms a step against 32 ms on one CPU thread (four layers of 1,000 units, batches of 64).
+    # Fused: 17 ms a step against 32 ms on one CPU thread (four layers of 1,000 units, batches of
+    # 64).
     return torch.optim.Adam(parameters, lr=rate, weight_decay=decay, fused=True)
 
 
@@ -318,7 +408,9 @@ def decisive_loss(entry: Mapping[str, Any]) -> float:
 
 
 def stopping_measure(entry: Mapping[str, Any]) -> float:
-    """Of an epoch in the history, what early stopping makes small: the validation error where it has one, else the decisive loss."""
+    """Of an epoch in the history, what early stopping makes small: the validation error where it
+    has one, else the decisive loss.
+    """
     return entry.get("validation_error", decisive_loss(entry))
 
 
@@ -330,10 +422,11 @@ def least_nll(
     options: Options,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[int, list[float], Trained]:
-    """Train a module in place once for each weight, from the same start, and leave it as the one with the lowest NLL of ``rows``; ours.
+    """Train a module in place once for each weight, from the same start, and leave it as the one
+    with the lowest NLL of ``rows``; ours.
 
-    Of one weight alone the NLL is measured too. Each training has a checkpoint of its own, so that what was cut off goes on with the weight
-    where it was; they are removed at the end.
+    Of one weight alone the NLL is measured too. Each training has a checkpoint of its own, so that
+    what was cut off goes on with the weight where it was; they are removed at the end.
 
     Parameters
     ----------
@@ -349,7 +442,10 @@ def least_nll(
     nll : Float[w], negative log likelihoods in nats.
     trained : what its training did.
     """
-    start, stages = copy.deepcopy(module.state_dict()), [checkpoint and checkpoint.for_stage(f"mmce_{weight:g}") for weight in weights]
+    start, stages = (
+        copy.deepcopy(module.state_dict()),
+        [checkpoint and checkpoint.for_stage(f"mmce_{weight:g}") for weight in weights],
+    )
     nll: list[float] = []
     kept: tuple[int, dict[str, Any], Trained] | None = None
     for at, (weight, stage) in enumerate(zip(weights, stages, strict=True)):
@@ -371,8 +467,16 @@ def _nll(module: nn.Module, rows: Examples, device: str) -> float:
     module.to(device).eval()
     try:
         inputs = rows.inputs.numpy()
-        (logits,) = in_batches(inputs, lambda batch: (module(batch),), input_shape=inputs.shape[1:], device=device, n_jobs=1)
+        (logits,) = in_batches(
+            inputs,
+            lambda batch: (module(batch),),
+            input_shape=inputs.shape[1:],
+            device=device,
+            n_jobs=1,
+        )
     finally:
         module.to("cpu")
-    losses = F.cross_entropy(torch.from_numpy(logits.astype(np.float64)), rows.targets, reduction="none")
+    losses = F.cross_entropy(
+        torch.from_numpy(logits.astype(np.float64)), rows.targets, reduction="none"
+    )
     return float((rows.weights * losses).mean())

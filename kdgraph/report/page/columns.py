@@ -1,4 +1,6 @@
-"""The columns of the report: one for each thing that was measured, and what a reader must know of its numbers."""
+"""The columns of the report: one for each thing that was measured, and what a reader must know of
+its numbers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class Columns:
     def of(self, record: Record) -> list[tuple[int, dict[str, Any]]]:
         """Position of its column, and the number itself, of everything that a run measured."""
         return [
-            (self._positions.setdefault(measure, len(self._positions)), _cleaned(measure, entry)) for measure, entry in measured(record)
+            (self._positions.setdefault(measure, len(self._positions)), _cleaned(measure, entry))
+            for measure, entry in measured(record)
         ]
 
     @property
@@ -46,14 +49,18 @@ class Columns:
 
 
 def first_sentences(metric: str) -> str:
-    """What a metric's docstring says before its parameters, as plain text; "" for a metric that this version does not have.
+    """What a metric's docstring says before its parameters, as plain text; "" for a metric that
+    this version does not have.
 
     >>> first_sentences("error")
-    "Share of rows whose most probable class is not the label (zero-one loss), in [0, 1]; scikit-learn's zero_one_loss."
+    "Share of rows whose most probable class is not the label (zero-one loss), in [0, 1];
+    scikit-learn's zero_one_loss."
     """
     if metric not in METRICS:
         return ""
-    text = re.split(r"\n\s*(?:Parameters|References|Examples)\n", inspect.getdoc(METRICS[metric]) or "")[0]
+    text = re.split(
+        r"\n\s*(?:Parameters|References|Examples)\n", inspect.getdoc(METRICS[metric]) or ""
+    )[0]
     text = re.sub(r":\w+:`~?([^`]*)`", r"\1", text).replace("``", "")
     return " ".join(text.split())
 
@@ -83,7 +90,9 @@ def _described(measure: Measure, label: str, shown: bool) -> dict[str, Any]:
 
 
 def _cleaned(measure: Measure, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """An item of a record's metrics, its value 0 where it is what floating point left of a difference."""
+    """An item of a record's metrics, its value 0 where it is what floating point left of a
+    difference.
+    """
     value = entry["value"]
     return {**entry, "value": None if value is None else without_dust(value, measure.about.unit)}
 
@@ -91,7 +100,11 @@ def _cleaned(measure: Measure, entry: Mapping[str, Any]) -> dict[str, Any]:
 def _rows(measure: Measure) -> str:
     """The rows that it was measured on, in words."""
     if measure.on != "ood":
-        rows = {"test": "test rows", "calibration": "calibration rows", "grid": "points of the square grid"}.get(measure.on, measure.on)
+        rows = {
+            "test": "test rows",
+            "calibration": "calibration rows",
+            "grid": "points of the square grid",
+        }.get(measure.on, measure.on)
         return f"{rows} ({IN_SAMPLE})" if measure.in_sample else rows
     where = ", ".join([str(measure.ood), *(f"{key} {value:g}" for key, value in measure.params)])
     drawn = "".join(f", {key} {value}" for key, value in measure.drawn)
@@ -100,15 +113,24 @@ def _rows(measure: Measure) -> str:
 
 
 def _shown_first(measures: Sequence[Measure]) -> set[Measure]:
-    """A few on test rows and on the grid; far from the data the calibration error or the confidence, and how well such rows are detected.
+    """A few on test rows and on the grid; far from the data the calibration error or the
+    confidence, and how well such rows are detected.
 
     Where that is little, others too.
     """
     near = [measure for measure in measures if measure.is_near and measure.metric in FIRST]
-    outside = [measure for measure in measures if measure.on == "ood" and not measure.in_distribution]
+    outside = [
+        measure for measure in measures if measure.on == "ood" and not measure.in_distribution
+    ]
     detection = first_of((measure.metric for measure in outside if measure.detects), DETECTION)[:1]
-    confidence = next((name for name in ("oce", "mmc") if any(measure.metric == name for measure in outside)), None)
-    of_each = ([measure for measure in outside if measure.metric == name] for name in (confidence, *detection))
+    confidence = next(
+        (name for name in ("oce", "mmc") if any(measure.metric == name for measure in outside)),
+        None,
+    )
+    of_each = (
+        [measure for measure in outside if measure.metric == name]
+        for name in (confidence, *detection)
+    )
     chosen = {*near, *(measure for of in of_each for measure in some_sets(of, 1)[:MOST_SETS])}
     rest = [measure for measure in measures if measure not in chosen]
     return chosen | set(rest[: max(0, AT_LEAST - len(chosen))])

@@ -1,8 +1,10 @@
-"""The command that does a run again: the fewest overrides found that compose to the config in its record.
+"""The command that does a run again: the fewest overrides found that compose to the config in its
+record.
 
-A record has the resolved config, not the words that led to it. They are found in two parts, which many runs share: those of the data
-set, and those of everything else. Every second part is composed by Hydra behind a first one and compared with the record before it is
-believed, and so is every first part but those of data sets whose YAML files need nothing but merging.
+A record has the resolved config, not the words that led to it. They are found in two parts, which
+many runs share: those of the data set, and those of everything else. Every second part is composed
+by Hydra behind a first one and compared with the record before it is believed, and so is every
+first part but those of data sets whose YAML files need nothing but merging.
 """
 
 from __future__ import annotations
@@ -24,8 +26,12 @@ from kdgraph.results.parts import PARTS
 from kdgraph.run_config import AFTER, METHOD_ENDS, run_id
 
 ALONE = ("ood", "preprocess", "metrics", "figures")
-"""Groups whose options are chosen one by one; ``method`` chooses those of :data:`PARTS` together, and names the directory of the run."""
-NOT_FOUND = "no overrides were found that compose to this config with the YAML files of this version"
+"""Groups whose options are chosen one by one; ``method`` chooses those of :data:`PARTS` together,
+and names the directory of the run.
+"""
+NOT_FOUND = (
+    "no overrides were found that compose to this config with the YAML files of this version"
+)
 Words = tuple[str, ...]
 
 
@@ -35,7 +41,8 @@ class Command:
 
     Attributes
     ----------
-    words : what comes after ``kdg run``, but the seed, in which the runs of a setting differ; empty if nothing was found.
+    words : what comes after ``kdg run``, but the seed, in which the runs of a setting differ; empty
+    if nothing was found.
     note : what a reader must know before relying on it; "" if nothing.
     """
 
@@ -53,7 +60,9 @@ class _Composed:
 
 @dataclass(frozen=True)
 class _Part:
-    """Words, and what the config is after them (of a data set that chooses nothing for other groups: after those of any such)."""
+    """Words, and what the config is after them (of a data set that chooses nothing for other
+    groups: after those of any such).
+    """
 
     words: Words
     then: _Composed
@@ -88,7 +97,9 @@ class Commands:
                 first = _Part((*first.words, f"protocol={config['protocol']}"), first.then)
             for wanted in (label, None):
                 if rest := self._rest(first, config, wanted):
-                    return Command((*self.prefix, *first.words, *rest.words), _note(record, rest.then.label))
+                    return Command(
+                        (*self.prefix, *first.words, *rest.words), _note(record, rest.then.label)
+                    )
         return Command((), NOT_FOUND)
 
     def _dataset_part(self, node: Mapping[str, Any]) -> _Part | None:
@@ -106,16 +117,27 @@ class Commands:
         """The words behind those of the data set; they lead to ``label``, unless it is None."""
         nodes = {name: config[name] for name in (*PARTS, *ALONE, "protocol")}
         # where it starts from: what the data set chooses for other groups (images: a network)
-        key = _key([nodes, label, {name: first.then.nodes[name] for name in nodes}, first.then.label])
+        key = _key(
+            [nodes, label, {name: first.then.nodes[name] for name in nodes}, first.then.label]
+        )
         if key not in self.rest:
             self.rest[key] = self._find_rest(first, nodes, label)
         return self.rest[key]
 
     def _find_rest(self, first: _Part, nodes: Mapping[str, Any], label: str | None) -> _Part | None:
-        methods = self._fewest(self._methods(first, nodes, label), {name: nodes[name] for name in PARTS}, label, first.words)
+        methods = self._fewest(
+            self._methods(first, nodes, label),
+            {name: nodes[name] for name in PARTS},
+            label,
+            first.words,
+        )
         parts = [methods]
         for group in ALONE if methods else ():
-            choices = () if same(first.then.nodes[group], nodes[group]) else self._choices(group, nodes[group])
+            choices = (
+                ()
+                if same(first.then.nodes[group], nodes[group])
+                else self._choices(group, nodes[group])
+            )
             parts.append(self._fewest((*choices, ()), {group: nodes[group]}, None, first.words))
         if None in parts:
             return None
@@ -123,8 +145,15 @@ class Commands:
         whole = self._compose((*first.words, *words))
         return _Part(words, whole) if whole and _leads_to(whole, nodes, label) else None
 
-    def _fewest(self, candidates: Iterable[Words], want: Mapping[str, Any], label: str | None, after: Words = ()) -> _Part | None:
-        """The shortest of the candidates behind ``after``, completed by single values; of equally short ones the first.
+    def _fewest(
+        self,
+        candidates: Iterable[Words],
+        want: Mapping[str, Any],
+        label: str | None,
+        after: Words = (),
+    ) -> _Part | None:
+        """The shortest of the candidates behind ``after``, completed by single values; of equally
+        short ones the first.
 
         Parameters
         ----------
@@ -137,7 +166,9 @@ class Commands:
         for words in candidates:
             if best and len(words) >= len(best.words):
                 continue
-            whole = (*after, *words) if self._preset(label) else self._completed((*after, *words), want)
+            whole = (
+                (*after, *words) if self._preset(label) else self._completed((*after, *words), want)
+            )
             composed = whole and self._compose(whole)
             if whole and isinstance(composed, _Composed) and _leads_to(composed, want, label):
                 found = whole[len(after) :]
@@ -145,36 +176,57 @@ class Commands:
         return best
 
     def _completed(self, words: Words, want: Mapping[str, Any]) -> Words | None:
-        """``words`` and what is still missing; a name that follows from another value (a table's from its path) is left to follow."""
+        """``words`` and what is still missing; a name that follows from another value (a table's
+        from its path) is left to follow.
+        """
         composed = self._compose(words)
         if composed is None:
             return None
-        missing = tuple(value for name in want for value in differences(composed.nodes[name], want[name], f"{name}."))
+        missing = tuple(
+            value
+            for name in want
+            for value in differences(composed.nodes[name], want[name], f"{name}.")
+        )
         fewer = tuple(value for value in missing if not re.match(r"\w+\.name=", value))
         without = self._compose((*words, *fewer)) if fewer != missing else None
-        return (*words, *fewer) if without and _leads_to(without, want, None) else (*words, *missing)
+        return (
+            (*words, *fewer) if without and _leads_to(without, want, None) else (*words, *missing)
+        )
 
     def _preset(self, label: str | None) -> str | None:
         """The preset of this label, if it is one's."""
         name = (label or "").removesuffix(METHOD_ENDS["paper"])
         return name if name in self.options["method"] else None
 
-    def _methods(self, first: _Part, nodes: Mapping[str, Any], label: str | None) -> Iterator[Words]:
-        """A preset leads to its own name only if its nodes are untouched; other labels come from the parts."""
+    def _methods(
+        self, first: _Part, nodes: Mapping[str, Any], label: str | None
+    ) -> Iterator[Words]:
+        """A preset leads to its own name only if its nodes are untouched; other labels come from
+        the parts.
+        """
         if preset := self._preset(label):
             yield (f"method={preset}",)
-            yield from ((f"network={name}", f"method={preset}") for name in self._networks(nodes["parent"]))
+            yield from (
+                (f"network={name}", f"method={preset}") for name in self._networks(nodes["parent"])
+            )
             return
         yield from self._presets(nodes)
         there = {group for group in PARTS if same(first.then.nodes[group], nodes[group])}
-        parts = ([(), *(() if group in there else self._choices(group, nodes[group]))] for group in PARTS)
-        yield from (words for choice in itertools.product(*parts) if (words := tuple(word for part in choice for word in part)))
+        parts = (
+            [(), *(() if group in there else self._choices(group, nodes[group]))] for group in PARTS
+        )
+        yield from (
+            words
+            for choice in itertools.product(*parts)
+            if (words := tuple(word for part in choice for word in part))
+        )
 
     def _choices(self, group: str, node: Mapping[str, Any]) -> Iterator[Words]:
-        """Options of a group that may lead to the node, with and without its name: ``ood=dataset`` needs ``ood.name``.
+        """Options of a group that may lead to the node, with and without its name: ``ood=dataset``
+        needs ``ood.name``.
 
-        Where a file needs no more than merging the values that it lacks stand behind it, and the option that lacks the fewest comes first,
-        so that Hydra composes it and no other.
+        Where a file needs no more than merging the values that it lacks stand behind it, and the
+        option that lacks the fewest comes first, so that Hydra composes it and no other.
         """
         whole: list[Words] = []
         others: list[Words] = []
@@ -197,7 +249,10 @@ class Commands:
         like = {group: self._options(group, nodes[group]) for group in PARTS}
         networks = self._networks(nodes["parent"])
         for preset in self.options["method"]:
-            chosen = {**dict.fromkeys(AFTER, "none"), **chosen_by(self.composer.folders, f"method/{preset}")}
+            chosen = {
+                **dict.fromkeys(AFTER, "none"),
+                **chosen_by(self.composer.folders, f"method/{preset}"),
+            }
             if any(chosen[group] not in like[group] for group in AFTER):
                 continue
             if chosen.get("parent") == "${network}":
@@ -207,9 +262,13 @@ class Commands:
 
     def _networks(self, parent: Mapping[str, Any]) -> list[str]:
         """Networks like the parent, one that is the same first."""
-        likely = [name for name in self._options("parent", parent) if name in self.options["network"]]
+        likely = [
+            name for name in self._options("parent", parent) if name in self.options["network"]
+        ]
         nodes = {name: read_node(tuple(self.composer.folders), f"parent/{name}") for name in likely}
-        return sorted(likely, key=lambda name: not same((node := nodes[name]) and node.values, parent))
+        return sorted(
+            likely, key=lambda name: not same((node := nodes[name]) and node.values, parent)
+        )
 
     def _compose(self, words: Words) -> _Composed | None:
         """What the words compose to; None where they do not compose."""
@@ -217,22 +276,32 @@ class Commands:
             try:
                 with self.composer.errors_in_one_line():
                     config = self.composer.run_config(words, of_many=True)
-                self.composed[words] = _Composed(json.loads(json.dumps(config.science(), default=str)), config.method)
+                self.composed[words] = _Composed(
+                    json.loads(json.dumps(config.science(), default=str)), config.method
+                )
             except ConfigError:
                 self.composed[words] = None
         return self.composed[words]
 
 
 def _leads_to(composed: _Composed, want: Mapping[str, Any], label: str | None) -> bool:
-    return label in (None, composed.label) and all(same(composed.nodes[name], want[name]) for name in want)
+    return label in (None, composed.label) and all(
+        same(composed.nodes[name], want[name]) for name in want
+    )
 
 
 def _note(record: Mapping[str, Any], label: str) -> str:
     """What differs from the record all the same."""
     if run_id(record["config"]) != record["run_id"]:
-        return "a file that it reads is not here or has changed, or kdgraph has changed: the run gets another id"
+        return (
+            "a file that it reads is not here or has changed, or kdgraph has changed: the run gets"
+            " another id"
+        )
     if label != record["method"]:
-        return f"{record['method']} has other settings in this version: the run goes to the folder {label}, and its numbers may differ"
+        return (
+            f"{record['method']} has other settings in this version: the run goes to the folder"
+            f" {label}, and its numbers may differ"
+        )
     return ""
 
 

@@ -1,4 +1,6 @@
-"""What the page knows: records as one JSON value in which nothing that runs share is written twice."""
+"""What the page knows: records as one JSON value in which nothing that runs share is written
+twice.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,34 @@ class Content:
 
     def __init__(self) -> None:
         self.columns = Columns()
-        names = ("datasets", "methods", "parents", "settings", "nodes", "layouts", "numbers", "facts", "stages", "sets", "made", "warnings")
+        names = (
+            "datasets",
+            "methods",
+            "parents",
+            "settings",
+            "nodes",
+            "layouts",
+            "numbers",
+            "facts",
+            "stages",
+            "sets",
+            "made",
+            "warnings",
+        )
         names = (*names, "commands", "notes", "figures", "tabulated")
         self.tables = {name: Table() for name in names}
         self.runs: list[dict[str, Any]] = []
 
-    def add(self, runs: Sequence[Run], commands: Sequence[Command], paths: Sequence[str], parents: Mapping[str, str]) -> None:
-        """Add all runs; ``commands`` say how each is done again, ``paths`` where it is, ``parents`` what theirs are called as methods."""
+    def add(
+        self,
+        runs: Sequence[Run],
+        commands: Sequence[Command],
+        paths: Sequence[str],
+        parents: Mapping[str, str],
+    ) -> None:
+        """Add all runs; ``commands`` say how each is done again, ``paths`` where it is, ``parents``
+        what theirs are called as methods.
+        """
         for run, command, path in zip(runs, commands, paths, strict=True):
             record = run.record
             setting = {
@@ -60,15 +83,23 @@ class Content:
                 "after": after(record),
                 "protocol": record["protocol"],
                 "task": task_of(record),
-                "nodes": {name: self.tables["nodes"].position(node) for name, node in record["config"].items() if name != "seed"},
+                "nodes": {
+                    name: self.tables["nodes"].position(node)
+                    for name, node in record["config"].items()
+                    if name != "seed"
+                },
             }
             where = {
                 "id": record["run_id"],
                 "path": path,
-                "repetition": [n if n <= EXACT else str(n) for n in run.repetition],  # JavaScript has no larger integers
+                "repetition": [
+                    n if n <= EXACT else str(n) for n in run.repetition
+                ],  # JavaScript has no larger integers
                 "setting": self.tables["settings"].position(setting),
             }
-            self.runs.append({**where, **self._numbers(record), **self._facts(record), **self._again(command)})
+            self.runs.append(
+                {**where, **self._numbers(record), **self._facts(record), **self._again(command)}
+            )
 
     def as_json(self) -> dict[str, Any]:
         """Everything but titles and figures."""
@@ -76,14 +107,21 @@ class Content:
         return {"columns": self.columns.as_json(), **tables, "runs": self.runs}
 
     def _numbers(self, record: Record) -> dict[str, int]:
-        """Where the numbers of parent and calibrated model are; runs that share a parent share its numbers."""
+        """Where the numbers of parent and calibrated model are; runs that share a parent share its
+        numbers.
+        """
         of: dict[str, dict[int, Entry]] = {"parent": {}, "calibrated": {}}
         for column, entry in self.columns.of(record):
             of[entry["of"]][column] = entry
-        return {name: self.tables["numbers"].position(self._numbers_of(entries)) for name, entries in of.items()}
+        return {
+            name: self.tables["numbers"].position(self._numbers_of(entries))
+            for name, entries in of.items()
+        }
 
     def _numbers_of(self, entries: Mapping[int, Entry]) -> dict[str, Any]:
-        """Values and standard errors in the order of a layout; ``n`` rows each, but for those in ``other_n``."""
+        """Values and standard errors in the order of a layout; ``n`` rows each, but for those in
+        ``other_n``.
+        """
         usual = Counter(entry["n"] for entry in entries.values()).most_common(1)
         n = usual[0][0] if usual else None
         return {
@@ -91,7 +129,9 @@ class Content:
             "value": [_rounded(entry["value"], DIGITS) for entry in entries.values()],
             "stderr": [_rounded(entry["stderr"], DIGITS_OF_ERRORS) for entry in entries.values()],
             "n": n,
-            "other_n": {i: entry["n"] for i, entry in enumerate(entries.values()) if entry["n"] != n},
+            "other_n": {
+                i: entry["n"] for i, entry in enumerate(entries.values()) if entry["n"] != n
+            },
         }
 
     def _facts(self, record: Record) -> dict[str, Any]:
@@ -99,8 +139,14 @@ class Content:
         return {
             "fingerprint": data.pop("fingerprint", None),
             "facts": self.tables["facts"].position(data),
-            "made": self.tables["made"].position({key: record[key] for key in ("versions", "git", "host")}),
-            "warnings": [self.tables["warnings"].position(warning) for warning in record["warnings"]],
+            "made": (
+                self.tables["made"].position(
+                    {key: record[key] for key in ("versions", "git", "host")}
+                )
+            ),
+            "warnings": [
+                self.tables["warnings"].position(warning) for warning in record["warnings"]
+            ],
             "stages": self.tables["stages"].position(list(record["seconds"])),
             "seconds": [_rounded(value, DIGITS_OF_ERRORS) for value in record["seconds"].values()],
             "memory": [round(most) for most in record["peak_memory_mb"].values()],
@@ -112,8 +158,18 @@ class Content:
         }
 
     def _again(self, command: Command) -> dict[str, int]:
-        found = {"command": self.tables["commands"].position(shlex.join(("kdg", "run", *command.words)))} if command.words else {}
-        return found | ({"note": self.tables["notes"].position(command.note)} if command.note else {})
+        found = (
+            {
+                "command": (
+                    self.tables["commands"].position(shlex.join(("kdg", "run", *command.words)))
+                )
+            }
+            if command.words
+            else {}
+        )
+        return found | (
+            {"note": self.tables["notes"].position(command.note)} if command.note else {}
+        )
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

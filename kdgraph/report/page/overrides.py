@@ -8,15 +8,20 @@ from typing import Any
 from kdgraph.overrides import as_value
 
 
-def differences(have: Mapping[str, Any], want: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Overrides after which ``have`` equals ``want``: values set, keys added (``+``) and removed (``~``).
+def differences(
+    have: Mapping[str, Any], want: Mapping[str, Any], prefix: str = ""
+) -> Iterator[str]:
+    """Overrides after which ``have`` equals ``want``: values set, keys added (``+``) and removed
+    (``~``).
 
     >>> list(differences({"k": 1, "old": 2}, {"k": 3, "new": None}, "calibrator."))
     ['~calibrator.old', 'calibrator.k=3', '+calibrator.new=null']
     """
     for key in have:
         if key not in want:
-            yield from [f"++{prefix}{key}=0"] if have[key] is None else []  # Hydra does not see a null that is to be removed
+            yield from (
+                [f"++{prefix}{key}=0"] if have[key] is None else []
+            )  # Hydra does not see a null that is to be removed
             yield f"~{prefix}{key}"
     for key, value in want.items():
         if key not in have:
@@ -24,8 +29,14 @@ def differences(have: Mapping[str, Any], want: Mapping[str, Any], prefix: str = 
         elif isinstance(value, Mapping) and isinstance(have[key], Mapping):
             yield from differences(have[key], value, f"{prefix}{key}.")
         elif not same(have[key], value):
-            kinds = {isinstance(each, Mapping) for each in (have[key], value) if isinstance(each, Mapping | list)}
-            yield from [f"{prefix}{key}=null"] if len(kinds) > 1 else []  # a list and a mapping do not merge
+            kinds = {
+                isinstance(each, Mapping)
+                for each in (have[key], value)
+                if isinstance(each, Mapping | list)
+            }
+            yield from (
+                [f"{prefix}{key}=null"] if len(kinds) > 1 else []
+            )  # a list and a mapping do not merge
             yield f"{prefix}{key}={as_value(value)}"
 
 

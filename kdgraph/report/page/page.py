@@ -1,4 +1,6 @@
-"""One HTML file that needs nothing else: the numbers as JSON, a style sheet and a script that shows them."""
+"""One HTML file that needs nothing else: the numbers as JSON, a style sheet and a script that shows
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,22 @@ SCRIPTS = ("elements", "data", "grid", "methods", "datasets", "runs", "details",
 
 @dataclass(frozen=True)
 class About:
-    """What the page says about itself: its title, the command that made it, and what is not in it."""
+    """What the page says about itself: its title, the command that made it, and what is not in
+    it.
+    """
 
     title: str
     command: str
     notes: Sequence[str] = ()
 
 
-def render(content: Mapping[str, Any], pictures: Pictures, tables: Tables, left: Sequence[Unfinished], about: About) -> str:
+def render(
+    content: Mapping[str, Any],
+    pictures: Pictures,
+    tables: Tables,
+    left: Sequence[Unfinished],
+    about: About,
+) -> str:
     """The page.
 
     Parameters
@@ -44,7 +54,9 @@ def render(content: Mapping[str, Any], pictures: Pictures, tables: Tables, left:
     script = "(() => {\n" + "\n".join(_file(f"{name}.js") for name in SCRIPTS) + "})();"
     style = _file("page.css")
     told = [{**asdict(one), "path": str(one.path)} for one in left]
-    page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_file("page.html.j2"))
+    page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+        _file("page.html.j2")
+    )
     return page.render(
         about=about,
         version=__version__,
@@ -60,7 +72,8 @@ def render(content: Mapping[str, Any], pictures: Pictures, tables: Tables, left:
 
 
 def in_script(value: Any) -> str:
-    r"""JSON that can stand in a script element: nothing in it looks like the end of one, or like a comment.
+    r"""JSON that can stand in a script element: nothing in it looks like the end of one, or like a
+    comment.
 
     >>> in_script("</script>")
     '"\\u003c/script>"'
@@ -69,9 +82,16 @@ def in_script(value: Any) -> str:
 
 
 def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """What the browser may do: these scripts and styles, pictures of the page's own; no network at all."""
-    script, style = (" ".join(f"'sha256-{_digest(text)}'" for text in texts) for texts in (scripts, styles))
-    return f"default-src 'none'; script-src {script}; style-src {style}; img-src blob:; base-uri 'none'; form-action 'none'"
+    """What the browser may do: these scripts and styles, pictures of the page's own; no network at
+    all.
+    """
+    script, style = (
+        " ".join(f"'sha256-{_digest(text)}'" for text in texts) for texts in (scripts, styles)
+    )
+    return (
+        f"default-src 'none'; script-src {script}; style-src {style}; img-src blob:; base-uri"
+        " 'none'; form-action 'none'"
+    )
 
 
 def _digest(text: str) -> str:

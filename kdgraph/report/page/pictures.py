@@ -1,4 +1,6 @@
-"""The figures of runs inside the page, as far as they fit: each as SVG or PNG, whichever is smaller."""
+"""The figures of runs inside the page, as far as they fit: each as SVG or PNG, whichever is
+smaller.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class Pictures:
 
     Attributes
     ----------
-    by_run : position of the run → its figures: name, type, and content (text of SVG, base64 of PNG).
+    by_run : position of the run → its figures: name, type, and content (text of SVG, base64 of
+    PNG).
     left_out : figures that were not taken, and ``missing`` those whose file is not there.
     size : bytes that they take in the page.
     """
@@ -43,7 +46,9 @@ class Pictures:
         if not self.count + self.left_out + self.missing:
             return ""
         why = (
-            "--figures some or all takes them" if amount == "none" else f"figures take at most {BUDGET / 1e6:g} MB; --figures all takes all"
+            "--figures some or all takes them"
+            if amount == "none"
+            else f"figures take at most {BUDGET / 1e6:g} MB; --figures all takes all"
         )
         parts = [f"{self.count:,} figure{' is' if self.count == 1 else 's are'} in the page"]
         parts += [f"{self.left_out:,} are not ({why})"] if self.left_out else []
@@ -52,7 +57,9 @@ class Pictures:
 
 
 def pictures_of(runs: Sequence[Run], amount: Amount) -> Pictures:
-    """Read figures until the budget is used up, the first repetition of every setting before the second of any."""
+    """Read figures until the budget is used up, the first repetition of every setting before the
+    second of any.
+    """
     taken = Pictures()
     for i in sorted(range(len(runs)), key=lambda i: runs[i].repetition):
         for name, path in _files(runs[i]).items():
@@ -64,7 +71,9 @@ def pictures_of(runs: Sequence[Run], amount: Amount) -> Pictures:
                 taken.left_out += 1
                 continue
             taken.size += round(size)
-            taken.by_run.setdefault(i, []).append({"name": name, "type": TYPES[path.suffix], "content": _content(path)})
+            taken.by_run.setdefault(i, []).append(
+                {"name": name, "type": TYPES[path.suffix], "content": _content(path)}
+            )
     return taken
 
 
@@ -82,7 +91,11 @@ def _files(run: Run) -> dict[str, Path | None]:
 
 
 def _content(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.suffix == ".svg" else base64.b64encode(path.read_bytes()).decode()
+    return (
+        path.read_text(encoding="utf-8")
+        if path.suffix == ".svg"
+        else base64.b64encode(path.read_bytes()).decode()
+    )
 
 
 def figure_names(record: Record) -> list[str]:

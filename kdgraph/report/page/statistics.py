@@ -1,4 +1,6 @@
-"""What tests say of the methods, for each column of the page: the numbers of ``kdg compare``, which JSON can hold."""
+"""What tests say of the methods, for each column of the page: the numbers of ``kdg compare``, which
+JSON can hold.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,24 @@ DIGITS = 4
 
 
 def statistics(study: Study, measures: Sequence[Measure]) -> list[dict[str, Any] | None]:
-    """For each measure what tests over data sets and over seeds say; None where neither direction is better."""
-    return [_of(compared(study, measure)) if measure in study.values and measure.better else None for measure in measures]
+    """For each measure what tests over data sets and over seeds say; None where neither direction
+    is better.
+    """
+    return [
+        _of(compared(study, measure)) if measure in study.values and measure.better else None
+        for measure in measures
+    ]
 
 
 def parent_names(study: Study) -> dict[str, str]:
-    """Parent as a run calls it → as the study calls it as a method: ``mlp`` → ``mlp / cnn (parent)``."""
-    return {part: name for name in sorted(study.parents) for part in name.removesuffix(" (parent)").split(" / ")}
+    """Parent as a run calls it → as the study calls it as a method: ``mlp`` → ``mlp / cnn
+    (parent)``.
+    """
+    return {
+        part: name
+        for name in sorted(study.parents)
+        for part in name.removesuffix(" (parent)").split(" / ")
+    }
 
 
 def remarks(study: Study) -> list[str]:

@@ -1,4 +1,6 @@
-"""The tables of runs (curves, histograms, maps) inside the page: the first rows of each, and the whole of those that are small."""
+"""The tables of runs (curves, histograms, maps) inside the page: the first rows of each, and the
+whole of those that are small.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class Tables:
 
     Attributes
     ----------
-    by_run : position of the run → its tables: name, label, file, columns, rows as text (of a large table the first), how many there are.
+    by_run : position of the run → its tables: name, label, file, columns, rows as text (of a large
+    table the first), how many there are.
     left_out : tables that were not taken, and ``missing`` those whose file is not there, is no
         table or is not as it was written.
     size : bytes that they take in the page.
@@ -43,13 +46,23 @@ class Tables:
         if not count + self.left_out + self.missing:
             return ""
         parts = [f"{count:,} table{' is' if count == 1 else 's are'} in the page"]
-        parts += [f"{self.left_out:,} are not (tables take at most {BUDGET / 1e6:g} MB)"] if self.left_out else []
-        parts += [f"{self.missing:,} of their files are gone, changed or no tables"] if self.missing else []
+        parts += (
+            [f"{self.left_out:,} are not (tables take at most {BUDGET / 1e6:g} MB)"]
+            if self.left_out
+            else []
+        )
+        parts += (
+            [f"{self.missing:,} of their files are gone, changed or no tables"]
+            if self.missing
+            else []
+        )
         return ", ".join(parts)
 
 
 def tables_of(runs: Sequence[Run]) -> Tables:
-    """Read tables until the budget is used up, the first repetition of every setting before the second of any."""
+    """Read tables until the budget is used up, the first repetition of every setting before the
+    second of any.
+    """
     taken = Tables()
     for i in sorted(range(len(runs)), key=lambda i: runs[i].repetition):
         for name, file in runs[i].record["files"]["tables"].items():
@@ -65,7 +78,9 @@ def tables_of(runs: Sequence[Run]) -> Tables:
                 continue
             taken.size += size
             label = runs[i].record["about_metrics"][name]["label"]
-            taken.by_run.setdefault(i, []).append({"name": name, "label": label, "file": file, **found})
+            taken.by_run.setdefault(i, []).append(
+                {"name": name, "label": label, "file": file, **found}
+            )
     return taken
 
 

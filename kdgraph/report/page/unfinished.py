@@ -17,7 +17,9 @@ JUDGED_BY_PATH = ("dataset", "method")
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A run directory below ``out``, what became of the run, and why in one line where that is known."""
+    """A run directory below ``out``, what became of the run, and why in one line where that is
+    known.
+    """
 
     path: Path
     state: State
@@ -25,9 +27,11 @@ class Unfinished:
 
 
 def unfinished(out: str | Path, filters: Sequence[str] = ()) -> list[Unfinished]:
-    """Every such run below ``out``, in the order of their paths; a failed attempt to repeat a run that is done is one of them.
+    """Every such run below ``out``, in the order of their paths; a failed attempt to repeat a run
+    that is done is one of them.
 
-    There is no record to filter by, only ``<dataset>/<method>/<id>``: filters of data set and method count, others let all pass.
+    There is no record to filter by, only ``<dataset>/<method>/<id>``: filters of data set and
+    method count, others let all pass.
     """
     wanted = [each for each in map(parse, filters) if each.key in JUDGED_BY_PATH]
     found = []
@@ -42,7 +46,11 @@ def _directories(out: str | Path) -> Iterator[Path]:
     for folder, below, files in os.walk(out):
         if "error.txt" in files or (CLAIM in files and "result.json" not in files):
             yield Path(folder)
-        below[:] = [] if {"result.json", "error.txt", CLAIM} & set(files) else [name for name in below if not name.startswith(".")]
+        below[:] = (
+            []
+            if {"result.json", "error.txt", CLAIM} & set(files)
+            else [name for name in below if not name.startswith(".")]
+        )
 
 
 def _state_of(path: Path) -> Unfinished:
@@ -52,4 +60,6 @@ def _state_of(path: Path) -> Unfinished:
         return Unfinished(path, "running", "it is running at the moment")
     if failure is not None:
         return Unfinished(path, "failed", failure)
-    return Unfinished(path, "cut off", "it was ended before it was done; it is done again next time")
+    return Unfinished(
+        path, "cut off", "it was ended before it was done; it is done again next time"
+    )

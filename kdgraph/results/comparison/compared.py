@@ -1,4 +1,6 @@
-"""What one measure says of the methods of a study: means over seeds, tests over seeds and over data sets, and which are best."""
+"""What one measure says of the methods of a study: means over seeds, tests over seeds and over data
+sets, and which are best.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +36,22 @@ class Against:
 
 @dataclass(frozen=True)
 class Compared:
-    """Everything that is said of one measure; where neither direction is better, there are means only.
+    """Everything that is said of one measure; where neither direction is better, there are means
+    only.
 
     Attributes
     ----------
     measure : what it is.
     label : what tables call it.
     mean, std, n : data set × method, over seeds; std (with n - 1) is NaN where n < 2.
-    best : data set → methods that the paired test over seeds does not tell apart from the one with the best mean, which is among them.
-        A data set on which it tells nothing apart has none, and a method with fewer than half of the seeds takes no part.
+    best : data set → methods that the paired test over seeds does not tell apart from the one with
+        the best mean, which is among them. A data set on which it tells nothing apart has none, and
+        a method with fewer than half of the seeds takes no part.
     over_seeds : data set → method → against the baseline, paired by seed.
-    over_datasets : method → against the baseline, paired by data set, of means over the seeds that both have.
-    ranks : on the data sets and seeds that all of ``ranked`` have; None with fewer than three such methods or two such data sets.
+    over_datasets : method → against the baseline, paired by data set, of means over the seeds that
+    both have.
+    ranks : on the data sets and seeds that all of ``ranked`` have; None with fewer than three such
+    methods or two such data sets.
     ranked : methods that are ranked, and ``unranked`` those with fewer than half of the runs.
     seeds_ranked : how many pairs of data set and seed the ranks are of.
     """
@@ -70,7 +76,8 @@ class Compared:
 
     @property
     def best_over_datasets(self) -> list[str]:
-        """Methods that are not told apart from the best mean rank; none if nothing is told apart from anything.
+        """Methods that are not told apart from the best mean rank; none if nothing is told apart
+        from anything.
 
         Of two methods, the one that the paired test over data sets finds better.
         """
@@ -95,7 +102,13 @@ def compared(study: Study, measure: Measure, against: str | None = None) -> Comp
     table = study.table(measure)
     table = table[[name for name in table if table[name].notna().any()]]
     by_dataset = table.groupby(level="dataset", sort=False)
-    aggregated = measure, study.labels[measure], by_dataset.mean(), by_dataset.std(), by_dataset.count()
+    aggregated = (
+        measure,
+        study.labels[measure],
+        by_dataset.mean(),
+        by_dataset.std(),
+        by_dataset.count(),
+    )
     if measure.better is None:
         return Compared(*aggregated, {}, {}, {}, None, [], [], 0)
     sign = 1.0 if measure.better == "lower" else -1.0
@@ -104,8 +117,12 @@ def compared(study: Study, measure: Measure, against: str | None = None) -> Comp
     best, over_seeds = {}, {}
     for dataset, rows in lower.groupby(level="dataset", sort=False).indices.items():
         best[str(dataset)] = _best(lower.iloc[rows], measure.scale)
-        over_seeds[str(dataset)] = _against(lower.iloc[rows], baseline.iloc[rows], names, sign, measure.scale)
-    over_datasets = _against(*_means_of_pairs(lower[list(names)], baseline), names, sign, measure.scale)
+        over_seeds[str(dataset)] = _against(
+            lower.iloc[rows], baseline.iloc[rows], names, sign, measure.scale
+        )
+    over_datasets = _against(
+        *_means_of_pairs(lower[list(names)], baseline), names, sign, measure.scale
+    )
     return Compared(*aggregated, best, over_seeds, over_datasets, *_ranks(lower, measure.scale))
 
 
@@ -115,32 +132,61 @@ def _baselines(
     """The numbers that each method is compared with, as columns; and method → whose they are."""
     if against is not None:
         names = {str(name): against for name in table if name != against and against in table}
-        return sign * pd.DataFrame(dict.fromkeys(names, table[against] if names else None), index=table.index), names
+        return (
+            sign
+            * pd.DataFrame(
+                dict.fromkeys(names, table[against] if names else None), index=table.index
+            ),
+            names,
+        )
     own = study.parent_table(measure)
-    return sign * own, {str(name): study.parent_of[str(name)] for name in table if name not in study.parents}
+    return sign * own, {
+        str(name): study.parent_of[str(name)] for name in table if name not in study.parents
+    }
 
 
-def _means_of_pairs(lower: pd.DataFrame, baseline: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _means_of_pairs(
+    lower: pd.DataFrame, baseline: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """By data set: means of both over the seeds that both have."""
     both = lower.notna() & baseline.notna()
-    first, second = (values.where(both).groupby(level="dataset", sort=False).mean() for values in (lower, baseline))
+    first, second = (
+        values.where(both).groupby(level="dataset", sort=False).mean()
+        for values in (lower, baseline)
+    )
     return first, second
 
 
-def _against(lower: pd.DataFrame, baseline: pd.DataFrame, baselines: Mapping[str, str], sign: float, scale: float) -> dict[str, Against]:
+def _against(
+    lower: pd.DataFrame,
+    baseline: pd.DataFrame,
+    baselines: Mapping[str, str],
+    sign: float,
+    scale: float,
+) -> dict[str, Against]:
     """Each method against its baseline; p values are adjusted over all of them that have a pair."""
-    pairs = {name: (lower[name].to_numpy(dtype=np.float64), baseline[name].to_numpy(dtype=np.float64)) for name in baselines}
+    pairs = {
+        name: (lower[name].to_numpy(dtype=np.float64), baseline[name].to_numpy(dtype=np.float64))
+        for name in baselines
+    }
     found = {name: of_pairs(*pair, scale) for name, pair in pairs.items()}
     found = {name: comparison for name, comparison in found.items() if comparison.n}
     adjusted = holm([comparison.p for comparison in found.values()])
-    change = {name: sign * float(np.nanmedian(untied_difference(*pairs[name], scale))) for name in found}
-    return {name: Against(found[name], float(p), change[name], baselines[name]) for name, p in zip(found, adjusted, strict=True)}
+    change = {
+        name: sign * float(np.nanmedian(untied_difference(*pairs[name], scale))) for name in found
+    }
+    return {
+        name: Against(found[name], float(p), change[name], baselines[name])
+        for name, p in zip(found, adjusted, strict=True)
+    }
 
 
 def _best(lower: pd.DataFrame, scale: float) -> list[str]:
-    """Methods that a paired test over the seeds does not tell apart from the best mean; none if it tells nothing apart.
+    """Methods that a paired test over the seeds does not tell apart from the best mean; none if it
+    tells nothing apart.
 
-    One with fewer than half of the seeds takes no part: its mean is of other rows, and no test could tell it apart.
+    One with fewer than half of the seeds takes no part: its mean is of other rows, and no test
+    could tell it apart.
     """
     count = lower.notna().sum()
     enough = lower[[name for name in lower if 0 < count.max() <= 2 * count[name]]]
@@ -156,7 +202,9 @@ def _best(lower: pd.DataFrame, scale: float) -> list[str]:
 
 
 def _ranks(lower: pd.DataFrame, scale: float) -> tuple[Ranks | None, list[str], list[str], int]:
-    """Ranks, the methods that are ranked and those that are not, and on how many data sets and seeds."""
+    """Ranks, the methods that are ranked and those that are not, and on how many data sets and
+    seeds.
+    """
     there = lower.notna()
     ranked = [str(name) for name in lower if 2 * there[name].sum() >= there.any(axis=1).sum()]
     complete = lower[ranked].dropna()

@@ -1,4 +1,6 @@
-"""Comparisons of two methods on the same data sets, or on the same seeds: wins, ties and losses, and a paired test."""
+"""Comparisons of two methods on the same data sets, or on the same seeds: wins, ties and losses,
+and a paired test.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from kdgraph.results.numbers import NOISE
 ALPHA = 0.05
 """The chance of calling any false difference of a family, throughout."""
 _MOST_SIGNS = 100
-"""Differences that are not zero of which all signs are counted; the time grows with their cube, and of more the normal curve is as good."""
+"""Differences that are not zero of which all signs are counted; the time grows with their cube, and
+of more the normal curve is as good.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,11 @@ class Comparison:
         return self.wins + self.ties + self.losses
 
 
-def compare(first: pd.Series, second: pd.Series, *, scale: float = 0.0, decimals: int | None = None) -> Comparison:
-    """Compare two methods' numbers, of which lower is better, pair by pair; an index that either lacks is left out.
+def compare(
+    first: pd.Series, second: pd.Series, *, scale: float = 0.0, decimals: int | None = None
+) -> Comparison:
+    """Compare two methods' numbers, of which lower is better, pair by pair; an index that either
+    lacks is left out.
 
     Parameters
     ----------
@@ -54,8 +61,8 @@ def compare(first: pd.Series, second: pd.Series, *, scale: float = 0.0, decimals
 
     References
     ----------
-    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, section 3.1.3: the ranks of ties are split
-    between both sides.
+    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, section
+    3.1.3: the ranks of ties are split between both sides.
 
     Examples
     --------
@@ -68,7 +75,9 @@ def compare(first: pd.Series, second: pd.Series, *, scale: float = 0.0, decimals
 
 
 def of_pairs(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> Comparison:
-    """Compare as :func:`compare` does, by place: ``first`` and ``second`` are Float[n], a pair that lacks a number is left out."""
+    """Compare as :func:`compare` does, by place: ``first`` and ``second`` are Float[n], a pair that
+    lacks a number is left out.
+    """
     there = ~(np.isnan(first) | np.isnan(second))
     a, b = first[there], second[there]
     noise = noise_of(a, b, scale)
@@ -96,7 +105,9 @@ def noise_of(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> np.nd
 
 
 def untied_difference(first: np.ndarray, second: np.ndarray, scale: float = 0.0) -> np.ndarray:
-    """Return first - second, Float[...], and 0 where noise alone tells the two apart; NaN where one is missing."""
+    """Return first - second, Float[...], and 0 where noise alone tells the two apart; NaN where one
+    is missing.
+    """
     difference = first - second
     return np.where(np.abs(difference) <= noise_of(first, second, scale), 0.0, difference)
 
@@ -127,7 +138,8 @@ def without_noise(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
 
 
 def wilcoxon(difference: np.ndarray, noise: np.ndarray | float = 0.0) -> float:
-    """Compute the p value of the two-sided Wilcoxon signed-rank test, the ranks of zeros split between both sides.
+    """Compute the p value of the two-sided Wilcoxon signed-rank test, the ranks of zeros split
+    between both sides.
 
     Exact, whatever ties and zeros there are, where at most 100 differences are not zero; a normal
     approximation of more.
@@ -141,8 +153,10 @@ def wilcoxon(difference: np.ndarray, noise: np.ndarray | float = 0.0) -> float:
     size = without_noise(np.abs(d), np.broadcast_to(np.asarray(noise, dtype=np.float64), d.shape))
     if (d != 0).sum() > _MOST_SIGNS:
         return float(stats.wilcoxon(np.sign(d) * size, zero_method="zsplit").pvalue)
-    # Given their sizes, each sign is as probable as its opposite: the sum of the ranks of positive differences is one of 2^m, which are
-    # counted by adding one rank after the other. A zero adds the same on either side. Midranks are halves, so all are doubled.
+    # Given their sizes, each sign is as probable as its opposite: the sum of the ranks of positive
+    # differences is one of 2^m, which are
+    # counted by adding one rank after the other. A zero adds the same on either side. Midranks are
+    # halves, so all are doubled.
     doubled = np.rint(2 * stats.rankdata(size)).astype(int)[d != 0]
     ways = np.ones(1)
     for rank in doubled:
@@ -153,7 +167,8 @@ def wilcoxon(difference: np.ndarray, noise: np.ndarray | float = 0.0) -> float:
 
 
 def pairs_needed(tests: int, alpha: float = ALPHA) -> int:
-    """The fewest pairs with which one of m ``tests`` can be significant: if all differ in one direction, p is 2 / 2^n, by Holm m times it.
+    """The fewest pairs with which one of m ``tests`` can be significant: if all differ in one
+    direction, p is 2 / 2^n, by Holm m times it.
 
     >>> pairs_needed(1), pairs_needed(10)
     (6, 9)
@@ -162,7 +177,9 @@ def pairs_needed(tests: int, alpha: float = ALPHA) -> int:
 
 
 def holm(p: Sequence[float]) -> np.ndarray:
-    """Float[m]: p values adjusted for m tests so that no false one is called with more than the given probability (Holm 1979)."""
+    """Float[m]: p values adjusted for m tests so that no false one is called with more than the
+    given probability (Holm 1979).
+    """
     values = np.asarray(p, dtype=np.float64)
     rank = np.argsort(values, kind="stable")
     stepped = np.maximum.accumulate(values[rank] * (len(values) - np.arange(len(values))))

@@ -1,4 +1,6 @@
-"""What was measured on several out-of-distribution sets of a run as one number: the mean over the sets."""
+"""What was measured on several out-of-distribution sets of a run as one number: the mean over the
+sets.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ from kdgraph.results.measures import Measure
 
 
 def pooled(study: Study) -> Study:
-    """The study with one measure in place of those that a metric has on out-of-distribution sets, one for each; others stay.
+    """The study with one measure in place of those that a metric has on out-of-distribution sets,
+    one for each; others stay.
 
-    Sets count alike, whatever their rows. A run in which a method has no number on a set that another method has a number on, on the same
-    data set and repetition, has none: means over other sets do not compare. Where a family meets the training data, it counts for nothing.
+    Sets count alike, whatever their rows. A run in which a method has no number on a set that
+    another method has a number on, on the same data set and repetition, has none: means over other
+    sets do not compare. Where a family meets the training data, it counts for nothing.
     """
     families: dict[Measure, list[Measure]] = {}
     for measure in study.measures:
@@ -36,14 +40,23 @@ def pooled(study: Study) -> Study:
 
 def _family(measure: Measure) -> Measure:
     """The same for all sets out of distribution; of other rows the measure itself."""
-    return replace(measure, ood=None, params=(), drawn=(), in_distribution=False) if measure.on == "ood" else measure
+    return (
+        replace(measure, ood=None, params=(), drawn=(), in_distribution=False)
+        if measure.on == "ood"
+        else measure
+    )
 
 
 def _means(of_sets: list[Mapping]) -> Cells:
-    """Of each data set, repetition and method, over those sets on which any method has a number there."""
+    """Of each data set, repetition and method, over those sets on which any method has a number
+    there.
+    """
     here: dict[tuple, set[int]] = {}
     for number, cells in enumerate(of_sets):
         for dataset, repetition, _ in cells:
             here.setdefault((dataset, repetition), set()).add(number)
     keys = dict.fromkeys(key for cells in of_sets for key in cells)
-    return {key: float(np.mean([of_sets[number].get(key, np.nan) for number in sorted(here[key[:2]])])) for key in keys}
+    return {
+        key: float(np.mean([of_sets[number].get(key, np.nan) for number in sorted(here[key[:2]])]))
+        for key in keys
+    }

@@ -1,4 +1,6 @@
-"""Many methods on many data sets: mean ranks, Friedman's test, and which methods Nemenyi's test does not tell apart."""
+"""Many methods on many data sets: mean ranks, Friedman's test, and which methods Nemenyi's test
+does not tell apart.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,13 @@ from kdgraph.results.numbers import NOISE
 How = Literal["exact", "permutations", "F"]
 """How the p value of Friedman's test is computed."""
 ASYMPTOTIC = 10
-"""More data sets than so many have the F of Iman and Davenport, which Demšar (2006) finds good from there on."""
+"""More data sets than so many have the F of Iman and Davenport, which Demšar (2006) finds good from
+there on.
+"""
 DRAWS = 9_999
-"""Random permutations where all of them are too many to count; p is off by 0.004 at most, at 0.05, in 19 of 20 seeds."""
+"""Random permutations where all of them are too many to count; p is off by 0.004 at most, at 0.05,
+in 19 of 20 seeds.
+"""
 _MOST_ROWS = 300_000
 """Sums of ranks that are looked at in one step of counting them."""
 
@@ -34,8 +40,10 @@ class Ranks:
     ----------
     mean : method → mean rank, 1 the best, the best first.
     n : data sets.
-    chi2, f, p : Friedman's statistic with its correction for ties, that of Iman and Davenport, and its p value.
-    critical_difference : how far two mean ranks must be apart at ``alpha``, for all pairs of methods together.
+    chi2, f, p : Friedman's statistic with its correction for ties, that of Iman and Davenport, and
+    its p value.
+    critical_difference : how far two mean ranks must be apart at ``alpha``, for all pairs of
+    methods together.
     alpha : the chance of any false difference.
     how : what ``p`` is of: all permutations of the ranks within data sets, so many random ones, or
         the F distribution.
@@ -63,7 +71,9 @@ class Ranks:
 
     @property
     def groups(self) -> list[list[str]]:
-        """Largest groups of methods that are not told apart, of two or more, the best first; they overlap."""
+        """Largest groups of methods that are not told apart, of two or more, the best first; they
+        overlap.
+        """
         names, mean = list(self.mean), np.array(list(self.mean.values()))
         if not self.differ:
             return [names]
@@ -77,7 +87,9 @@ class Ranks:
 
     @property
     def best(self) -> list[str]:
-        """Methods that are not told apart from the one with the best mean rank, which is among them."""
+        """Methods that are not told apart from the one with the best mean rank, which is among
+        them.
+        """
         first = next(iter(self.mean))
         return next((group for group in self.groups if first in group), [first])
 
@@ -102,7 +114,8 @@ def rank(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> R
 
     Parameters
     ----------
-    values : a row for each data set, a column for each of three or more methods, nothing missing; lower is better.
+    values : a row for each data set, a column for each of three or more methods, nothing missing;
+    lower is better.
     alpha : of both tests.
     scale : of the numbers behind the values; see
         :func:`~kdgraph.results.comparison.paired.noise_of`.
@@ -114,21 +127,36 @@ def rank(values: pd.DataFrame, alpha: float = ALPHA, *, scale: float = 0.0) -> R
 
     References
     ----------
-    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, section 3.2; Iman and Davenport, "Approximations
-    of the critical region of the Friedman statistic", 1980. Mean ranks of two methods depend on which others are ranked with them
-    (Benavoli, Corani, Mangili, "Should we really use post-hoc tests based on mean-ranks?", JMLR 2016).
+    Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, section
+    3.2; Iman and Davenport, "Approximations of the critical region of the Friedman statistic",
+    1980. Mean ranks of two methods depend on which others are ranked with them (Benavoli, Corani,
+    Mangili, "Should we really use post-hoc tests based on mean-ranks?", JMLR 2016).
     """
     n, k = values.shape
     if k < 3 or n < 2 or values.isna().any(axis=None):
-        raise ValueError(f"ranks need three methods or more on two data sets or more, and all numbers, got {k} on {n}")
+        raise ValueError(
+            f"ranks need three methods or more on two data sets or more, and all numbers, got {k}"
+            f" on {n}"
+        )
     numbers = values.to_numpy(dtype=np.float64)
     noise = NOISE * np.maximum(np.abs(numbers), scale)
     untied = np.array([without_noise(*row) for row in zip(numbers, noise, strict=True)])
-    mean = pd.DataFrame(untied, columns=values.columns).rank(axis=1).mean().sort_values(kind="stable")
+    mean = (
+        pd.DataFrame(untied, columns=values.columns).rank(axis=1).mean().sort_values(kind="stable")
+    )
     chi2, f, p, how = friedman(untied)
     q = float(stats.studentized_range.ppf(1 - alpha, k, np.inf)) / np.sqrt(2)
     difference = q * np.sqrt(k * (k + 1) / (6 * n))
-    return Ranks({str(name): float(value) for name, value in mean.items()}, n, chi2, f, p, float(difference), alpha, how)
+    return Ranks(
+        {str(name): float(value) for name, value in mean.items()},
+        n,
+        chi2,
+        f,
+        p,
+        float(difference),
+        alpha,
+        how,
+    )
 
 
 def friedman(values: np.ndarray) -> tuple[float, float, float, How]:
@@ -161,7 +189,11 @@ def friedman(values: np.ndarray) -> tuple[float, float, float, How]:
         return chi2, f, max(np.finfo(float).tiny, exp((1 - n) * log(_orders(doubled[0])))), "exact"
     observed = int((doubled.sum(axis=0) ** 2).sum())
     exact = _tail(tuple(sorted(tuple(sorted(row)) for row in doubled.tolist())), observed)
-    return (chi2, f, exact, "exact") if exact is not None else (chi2, f, _drawn_tail(doubled, observed), "permutations")
+    return (
+        (chi2, f, exact, "exact")
+        if exact is not None
+        else (chi2, f, _drawn_tail(doubled, observed), "permutations")
+    )
 
 
 def _orders(ranks: np.ndarray) -> int:
@@ -190,22 +222,33 @@ def _tail(blocks: tuple[tuple[int, ...], ...], observed: int) -> float | None:
         None where there are too many.
     """
     k = len(blocks[0])
-    digits = (sum(max(block) for block in blocks) + 1) ** np.arange(k, dtype=np.float64)  # a state as one number, which sorts faster
+    digits = (sum(max(block) for block in blocks) + 1) ** np.arange(
+        k, dtype=np.float64
+    )  # a state as one number, which sorts faster
     if digits[-1] * digits[1] >= 2**63:
         return None
     states, weights = np.array([blocks[0]], dtype=np.int64), np.ones(1)
     for block in blocks[1:]:
         if len(states) * factorial(k) > _MOST_ROWS:
             return None
-        orders, counts = np.unique(np.array(list(permutations(block)), dtype=np.int64), axis=0, return_counts=True)
+        orders, counts = np.unique(
+            np.array(list(permutations(block)), dtype=np.int64), axis=0, return_counts=True
+        )
         sums = np.sort((states[:, None] + orders[None]).reshape(-1, k), axis=1)
-        _, first, place = np.unique(sums @ digits.astype(np.int64), return_index=True, return_inverse=True)
-        states, weights = sums[first], np.bincount(place, np.outer(weights, counts / counts.sum()).ravel())
+        _, first, place = np.unique(
+            sums @ digits.astype(np.int64), return_index=True, return_inverse=True
+        )
+        states, weights = (
+            sums[first],
+            np.bincount(place, np.outer(weights, counts / counts.sum()).ravel()),
+        )
     return float(min(1.0, weights[(states**2).sum(axis=1) >= observed].sum()))
 
 
 def _drawn_tail(doubled: np.ndarray, observed: int) -> float:
-    """Estimate the same from random permutations, the observed one among them (Phipson and Smyth 2010)."""
+    """Estimate the same from random permutations, the observed one among them (Phipson and Smyth
+    2010).
+    """
     rng, as_large = np.random.default_rng(0), 0
     for start in range(0, DRAWS, 1000):
         draws = np.broadcast_to(doubled, (min(1000, DRAWS - start), *doubled.shape))

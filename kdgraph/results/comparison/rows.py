@@ -11,7 +11,10 @@ from kdgraph.results.comparison.compared import Against, Compared
 from kdgraph.results.comparison.study import Study
 
 COLUMNS = {
-    "over": "seeds: a row for each data set, method and measure; data sets: one for each method and measure",
+    "over": (
+        "seeds: a row for each data set, method and measure; data sets: one for each method and"
+        " measure"
+    ),
     "dataset": "data set, with the keys that tell its settings apart; empty over data sets",
     "method": "method, with the keys that tell its settings apart; a parent ends in (parent)",
     "measure": "what was measured: nll, oce@sphere:radius=2",
@@ -23,7 +26,10 @@ COLUMNS = {
     "n": "seeds, or data sets, that have a number",
     "median": "median of the means over data sets",
     "mean_rank": "mean rank over data sets",
-    "best": "whether the test does not tell it apart from the best; empty where the test tells nothing apart",
+    "best": (
+        "whether the test does not tell it apart from the best; empty where the test tells nothing"
+        " apart"
+    ),
     "baseline": "what it is compared with",
     "wins": "pairs in which it is better",
     "ties": "pairs in which both are the same",
@@ -36,7 +42,9 @@ COLUMNS = {
 
 def rows(study: Study, all_compared: Sequence[Compared]) -> dict[str, list[Any]]:
     """All means and tests by column, in the order of :data:`COLUMNS`."""
-    found = [row for one in all_compared for row in (*_over_seeds(study, one), *_over_datasets(one))]
+    found = [
+        row for one in all_compared for row in (*_over_seeds(study, one), *_over_datasets(one))
+    ]
     return {name: [row.get(name) for row in found] for name in COLUMNS}
 
 
@@ -75,7 +83,12 @@ def _over_datasets(one: Compared) -> Iterator[dict[str, Any]]:
 
 def _about(one: Compared, method: str, over: str) -> dict[str, Any]:
     measure = one.measure
-    about = {"measure": measure.id, "label": one.label, "n_of": measure.n_of, "better": measure.better}
+    about = {
+        "measure": measure.id,
+        "label": one.label,
+        "n_of": measure.n_of,
+        "better": measure.better,
+    }
     return {"over": over, "method": method, **about}
 
 

@@ -21,7 +21,8 @@ class Section:
     Attributes
     ----------
     title : one line.
-    head : names of the columns; the first column are names, all others numbers. No column: words only.
+    head : names of the columns; the first column are names, all others numbers. No column: words
+    only.
     rows : cells, those of the best with :data:`MARK` behind them.
     notes : lines below the table.
     """
@@ -42,13 +43,23 @@ def as_markdown(sections: Sequence[Section], title: str) -> str:
     blocks = [f"# {title}"]
     for section in sections:
         sides = ["left", *["right"] * (len(section.head) - 1)]
-        table = markdown(section.head, [[_bold(cell) for cell in row] for row in section.rows], sides) if section.head else []
-        blocks += [f"## {section.title}" if section.title else "", "\n".join(table), *map(_in_a_file, section.notes)]
+        table = (
+            markdown(section.head, [[_bold(cell) for cell in row] for row in section.rows], sides)
+            if section.head
+            else []
+        )
+        blocks += [
+            f"## {section.title}" if section.title else "",
+            "\n".join(table),
+            *map(_in_a_file, section.notes),
+        ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def as_latex(sections: Sequence[Section], title: str) -> str:
-    """A ``table`` for each section, with its title and notes as the caption; sections without a table are comments."""
+    """A ``table`` for each section, with its title and notes as the caption; sections without a
+    table are comments.
+    """
     lines = [f"% {title}", r"% needs \usepackage{booktabs}"]
     for section in sections:
         words = [section.title, *map(_in_a_file, section.notes)]
@@ -58,7 +69,14 @@ def as_latex(sections: Sequence[Section], title: str) -> str:
         rows = [[_bold(cell) for cell in row] for row in section.rows]
         caption = " ".join(latex_text(_sentence(word)) for word in words)
         body = latex(section.head, rows, ["left", *["right"] * (len(section.head) - 1)])
-        lines += ["", r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", *body, r"\end{table}"]
+        lines += [
+            "",
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            *body,
+            r"\end{table}",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -70,12 +88,17 @@ def _lines(section: Section, width: int | None) -> list[str]:
     start = 1
     while start < len(columns) or (start == 1 and columns):
         end, taken = start, 2 + sizes[0]
-        while end < len(columns) and (width is None or end == start or taken + GAP + sizes[end] <= width):
+        while end < len(columns) and (
+            width is None or end == start or taken + GAP + sizes[end] <= width
+        ):
             taken += GAP + sizes[end]
             end += 1
         shown = [0, *range(start, end)]
         form = "  " + (" " * GAP).join(f"{{:{'>' if i else '<'}{sizes[i]}}}" for i in shown)
-        lines += ([""] if start > 1 else []) + [form.format(*(columns[i][row] for i in shown)).rstrip() for row in range(len(columns[0]))]
+        lines += ([""] if start > 1 else []) + [
+            form.format(*(columns[i][row] for i in shown)).rstrip()
+            for row in range(len(columns[0]))
+        ]
         start = end + (end == start)
     for note in section.notes:
         lines += wrap(note, width or WIDTH, initial_indent="  ", subsequent_indent="    ")
@@ -83,7 +106,9 @@ def _lines(section: Section, width: int | None) -> list[str]:
 
 
 def _marked(column: Sequence[str]) -> list[str]:
-    """Room for the mark behind every cell of a column that has one, so that the numbers stand below each other."""
+    """Room for the mark behind every cell of a column that has one, so that the numbers stand below
+    each other.
+    """
     if not any(cell.endswith(MARK) for cell in column):
         return list(column)
     return [cell if cell.endswith(MARK) else cell + " " * len(MARK) for cell in column]

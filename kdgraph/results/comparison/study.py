@@ -1,4 +1,6 @@
-"""Finished runs as one study: for each measure, a number for each data set, repetition and method. The parent is a method, once."""
+"""Finished runs as one study: for each measure, a number for each data set, repetition and method.
+The parent is a method, once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from kdgraph.wording import some
 Cells = dict[tuple[str, Repetition, str], float]
 """Data set, repetition and method → number, NaN where the metric is not defined."""
 SAME = 1e-9
-"""How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by another machine."""
+"""How far a parent's values in two runs may be apart: it is the same fit, perhaps predicted by
+another machine.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,10 @@ class Study:
     @cached_property
     def methods(self) -> list[str]:
         """The parents, then what stands on them, in alphabetical order."""
-        return [*sorted(self.parents), *sorted({run.method for run in self.runs if not run.is_parent})]
+        return [
+            *sorted(self.parents),
+            *sorted({run.method for run in self.runs if not run.is_parent}),
+        ]
 
     @cached_property
     def repetitions(self) -> dict[str, list[Repetition]]:
@@ -70,30 +77,46 @@ class Study:
         return {name: sorted(of) for name, of in found.items()}
 
     def table(self, measure: Measure) -> pd.DataFrame:
-        """A row for each data set and repetition (as text), a column for each method; NaN where there is no number."""
+        """A row for each data set and repetition (as text), a column for each method; NaN where
+        there is no number.
+        """
         return self._frame(self.values[measure])
 
     def parent_table(self, measure: Measure) -> pd.DataFrame:
-        """The same, of the parent that each method stands on; parents have no column of their own."""
+        """The same, of the parent that each method stands on; parents have no column of their
+        own.
+        """
         return self._frame(self.own_parent[measure]).drop(columns=list(self.parents))
 
     def _frame(self, cells: Cells) -> pd.DataFrame:
-        index = [(dataset, repetition) for dataset, of in self.repetitions.items() for repetition in of]
-        row, column = {key: i for i, key in enumerate(index)}, {name: j for j, name in enumerate(self.methods)}
+        index = [
+            (dataset, repetition) for dataset, of in self.repetitions.items() for repetition in of
+        ]
+        row, column = (
+            {key: i for i, key in enumerate(index)},
+            {name: j for j, name in enumerate(self.methods)},
+        )
         values = np.full((len(row), len(column)), np.nan)
         for (dataset, repetition, method), value in cells.items():
             values[row[dataset, repetition], column[method]] = value
-        labels = pd.MultiIndex.from_tuples([(dataset, told(of)) for dataset, of in index], names=["dataset", "repetition"])
+        labels = pd.MultiIndex.from_tuples(
+            [(dataset, told(of)) for dataset, of in index], names=["dataset", "repetition"]
+        )
         return pd.DataFrame(values, index=labels, columns=self.methods)
 
 
-def study(found: Sequence[Found], choose: Callable[[list[Measure]], list[Measure]] = lambda measures: measures) -> Study:
+def study(
+    found: Sequence[Found],
+    choose: Callable[[list[Measure]], list[Measure]] = lambda measures: measures,
+) -> Study:
     """Collect the numbers of runs.
 
     Parameters
     ----------
-    found : the runs; of those that differ in nothing but what is measured or drawn, the first that has a number counts.
-    choose : given all measures in the order of the records, those that are wanted, in the order of tables.
+    found : the runs; of those that differ in nothing but what is measured or drawn, the first that
+    has a number counts.
+    choose : given all measures in the order of the records, those that are wanted, in the order of
+        tables.
     """
     runs = named(found)
     names = _parent_names(runs)
@@ -114,11 +137,16 @@ def study(found: Sequence[Found], choose: Callable[[list[Measure]], list[Measure
                     disagreeing.setdefault((run.dataset, model, run.repetition), []).append(measure)
             if is_parent and not run.is_parent:
                 _put(own[measure], (run.dataset, run.repetition, run.method), value)
-    conflicts = [f"{model} on {dataset}, seed {told(r)}, has two values of {_ids(of)}" for (dataset, model, r), of in disagreeing.items()]
+    conflicts = [
+        f"{model} on {dataset}, seed {told(r)}, has two values of {_ids(of)}"
+        for (dataset, model, r), of in disagreeing.items()
+    ]
     under: dict[str, set[str]] = {}
     for run in runs:
         under.setdefault(run.method, set()).add(names[run.dataset, run.parent])
-    parent_of = {method: next(iter(of)) if len(of) == 1 else "its parent" for method, of in under.items()}
+    parent_of = {
+        method: next(iter(of)) if len(of) == 1 else "its parent" for method, of in under.items()
+    }
     return Study(runs, values, own, frozenset(names.values()), parent_of, conflicts)
 
 
@@ -137,8 +165,8 @@ def _ids(measures: Iterable[Measure]) -> str:
 def _parent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
     """Data set and parent → the parent's name as a method.
 
-    Parents that stand in for each other, as a network for images does for one for tables under the same methods, are one: ``mlp / cnn
-    (parent)``. Two that are on one data set are never one.
+    Parents that stand in for each other, as a network for images does for one for tables under the
+    same methods, are one: ``mlp / cnn (parent)``. Two that are on one data set are never one.
     """
     on: dict[str, set[str]] = {}
     under: dict[str, set[str]] = {}
@@ -152,5 +180,9 @@ def _parent_names(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
         datasets = [on[parent] for group in parts for parent in group]
         if len(parts) > 1 and sum(map(len, datasets)) == len(set().union(*datasets)):
             groups = [group for group in groups if group not in parts] + [set().union(*parts)]
-    name = {parent: f"{' / '.join(sorted(group, key=list(on).index))} (parent)" for group in groups for parent in group}
+    name = {
+        parent: f"{' / '.join(sorted(group, key=list(on).index))} (parent)"
+        for group in groups
+        for parent in group
+    }
     return {(run.dataset, run.parent): name[run.parent] for run in runs}

@@ -1,4 +1,6 @@
-"""Arrays of new rows: ``X`` of a .npz file, some rows at a time from inside the zip, and ``groups``, where the model wants them."""
+"""Arrays of new rows: ``X`` of a .npz file, some rows at a time from inside the zip, and
+``groups``, where the model wants them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from kdgraph.runner.prediction.schema import ARRAY_OF_GROUPS
 
 
 class ArrayRows:
-    """The array ``X`` of a .npz file, [n, d] or images [n, c, h, w]; images of uint8 are divided by 255."""
+    """The array ``X`` of a .npz file, [n, d] or images [n, c, h, w]; images of uint8 are divided by
+    255.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.read, self.total = path, 0, 1
@@ -38,14 +42,18 @@ class ArrayRows:
         with self._opened() as file:
             shape, fortran, dtype = self._header(file)
             if fortran:
-                raise DataError(f"--input {self.path}: X lies column by column; write np.ascontiguousarray(X)")
+                raise DataError(
+                    f"--input {self.path}: X lies column by column; write np.ascontiguousarray(X)"
+                )
             self.total = max(shape[0], 1)
             size = dtype.itemsize * math.prod(shape[1:])
             while self.read < shape[0]:
                 n = min(rows, shape[0] - self.read)
                 content = file.read(n * size)
                 if len(content) < n * size:
-                    raise DataError(f"--input {self.path} is damaged: X ends before its {shape[0]:,} rows")
+                    raise DataError(
+                        f"--input {self.path} is damaged: X ends before its {shape[0]:,} rows"
+                    )
                 self.read += n
                 yield _as_read(np.frombuffer(content, dtype).reshape(n, *shape[1:]))
 
@@ -60,10 +68,16 @@ class ArrayRows:
         with self._opened() as file, np.load(self.path, allow_pickle=False) as arrays:
             n = self._header(file)[0][0]
             if ARRAY_OF_GROUPS not in arrays:
-                raise DataError(f"--input {self.path} has no array '{ARRAY_OF_GROUPS}', and the model wants the group of each row")
+                raise DataError(
+                    f"--input {self.path} has no array '{ARRAY_OF_GROUPS}', and the model wants the"
+                    " group of each row"
+                )
             groups = arrays[ARRAY_OF_GROUPS]
         if groups.shape != (n,):
-            raise DataError(f"--input {self.path}: {ARRAY_OF_GROUPS} must name the group of each of {n:,} rows, got shape {groups.shape}")
+            raise DataError(
+                f"--input {self.path}: {ARRAY_OF_GROUPS} must name the group of each of {n:,} rows,"
+                f" got shape {groups.shape}"
+            )
         return groups
 
     def share_read(self) -> float:
@@ -76,7 +90,10 @@ class ArrayRows:
             with zipfile.ZipFile(self.path) as archive:
                 names = [name.removesuffix(".npy") for name in archive.namelist()]
                 if "X" not in names:
-                    raise DataError(f"--input {self.path} has no array 'X'; it has {', '.join(names) or 'none'}; name the rows X")
+                    raise DataError(
+                        f"--input {self.path} has no array 'X'; it has"
+                        f" {', '.join(names) or 'none'}; name the rows X"
+                    )
                 with archive.open("X.npy") as file:
                     yield file
         except (zipfile.BadZipFile, OSError, EOFError) as error:
@@ -88,7 +105,10 @@ class ArrayRows:
         except ValueError as error:
             raise DataError(f"--input {self.path} is damaged: {error}") from error
         if dtype.kind not in "biuf" or len(shape) not in (2, 4):
-            raise DataError(f"--input {self.path}: X must hold numbers, [n, d] or images [n, c, h, w], got {dtype}, shape {shape}")
+            raise DataError(
+                f"--input {self.path}: X must hold numbers, [n, d] or images [n, c, h, w], got"
+                f" {dtype}, shape {shape}"
+            )
         return shape, fortran, dtype
 
 

@@ -1,5 +1,5 @@
-"""The model of a finished run on new rows, streamed: probabilities, label, confidence and a score for being out of distribution; mean and
-quantiles of a regression.
+"""The model of a finished run on new rows, streamed: probabilities, label, confidence and a score
+for being out of distribution; mean and quantiles of a regression.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BLOCK = 4096
-"""Rows that a model predicts in one call. Blocks begin at multiples of it whatever is in memory at once: the last bits of a matrix product
-may depend on how many rows it has."""
+"""Rows that a model predicts in one call. Blocks begin at multiples of it whatever is in memory at
+once: the last bits of a matrix product may depend on how many rows it has.
+"""
 BLOCK_BYTES, MOST_BLOCKS = 16_000_000, 8
-"""A block has fewer rows where they are wide, such as images; so many blocks are in memory at once, at most."""
+"""A block has fewer rows where they are wide, such as images; so many blocks are in memory at once,
+at most.
+"""
 OUTPUT = "--output"
 _AGAIN = "do the run again with force=true"
 
@@ -76,7 +79,9 @@ def load_run(run_dir: Path, trust: bool | Sequence[str] = False) -> Saved:
     except CannotLoad as error:
         raise UsageError(f"{error}; {_AGAIN}") from error
     except OSError as error:
-        raise UsageError(f"{error.filename or file} cannot be read ({error.strerror or error})") from error
+        raise UsageError(
+            f"{error.filename or file} cannot be read ({error.strerror or error})"
+        ) from error
     _check_is_model(model, schema, file)
     return Saved(model, schema)
 
@@ -85,7 +90,10 @@ def _ways_to_trust(names: Sequence[str]) -> str:
     if names:
         options = " ".join(f"--trust {name.replace(':', '.')}" for name in names)
         return f"if you know what these are, and trust the origin of the run: {options}"
-    return f"if you know and trust its origin, add --trust; else {_AGAIN}, or name its maker's key with KDGRAPH_KEY_FILE=FILE"
+    return (
+        f"if you know and trust its origin, add --trust; else {_AGAIN}, or name its maker's key"
+        " with KDGRAPH_KEY_FILE=FILE"
+    )
 
 
 def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
@@ -94,7 +102,10 @@ def _check_is_model(model: Any, schema: Schema, file: Path) -> None:
         raise UsageError(f"{file} holds a {type(model).__name__}, not the model of a run; {_AGAIN}")
     expected = "classes" if schema.classes else "distributions"
     if not (model.classifies if schema.classes else model.gives("distribution")):
-        raise UsageError(f"{file} holds a model that predicts no {expected}, which {SCHEMA} beside it lists; {_AGAIN}")
+        raise UsageError(
+            f"{file} holds a model that predicts no {expected}, which {SCHEMA} beside it lists;"
+            f" {_AGAIN}"
+        )
 
 
 def predict(
@@ -105,11 +116,13 @@ def predict(
     chunk: int,
     progress: Callable[[int, float], None] = lambda rows, share: None,
 ) -> Done:
-    """Predict every row of ``new`` into the file ``output``, which is there as a whole or not at all.
+    """Predict every row of ``new`` into the file ``output``, which is there as a whole or not at
+    all.
 
     Parameters
     ----------
-    chunk : rows in memory at once, rounded up to whole blocks, and at most :data:`MOST_BLOCKS` of them; never changes a number.
+    chunk : rows in memory at once, rounded up to whole blocks, and at most :data:`MOST_BLOCKS` of
+    them; never changes a number.
     progress : gets the rows done and the share of the input that was read.
     """
     rows, above, block = 0, 0, _block_of(saved.schema)
@@ -139,15 +152,23 @@ def _predicted(saved: Saved, found: Block, start: int, block: int, path: Path) -
     X, groups = found
     try:
         here = [slice(first, first + block) for first in range(0, len(X), block)]
-        parts = [_columns(saved, X[rows], None if groups is None else groups[rows]) for rows in here]
+        parts = [
+            _columns(saved, X[rows], None if groups is None else groups[rows]) for rows in here
+        ]
     except ValueError as error:
         if not np.isnan(X).any():
             raise
         row, *_ = np.argwhere(np.isnan(X))[0]
-        where = f"row {start + row} has an empty cell" + (f" ('{_empty(saved.schema, X[row])}')" if saved.schema.features else "")
-        raise DataError(f"--input {path}: {where}, and the model takes none: its training rows had none") from error
+        where = f"row {start + row} has an empty cell" + (
+            f" ('{_empty(saved.schema, X[row])}')" if saved.schema.features else ""
+        )
+        raise DataError(
+            f"--input {path}: {where}, and the model takes none: its training rows had none"
+        ) from error
     rows = {"row": np.arange(start, start + len(X))}
-    return pd.DataFrame(rows | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+    return pd.DataFrame(
+        rows | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    )
 
 
 def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -163,7 +184,10 @@ def _columns(saved: Saved, X: np.ndarray, groups: np.ndarray | None) -> dict[str
         columns |= COLUMNS["distribution"](said["distribution"], classes)
     columns |= {"ood_score": said["ood_score"]} if "ood_score" in said else {}
     if "proba" in said:
-        columns |= {f"probability_{name}": column for name, column in COLUMNS["proba"](said["proba"], classes).items()}
+        columns |= {
+            f"probability_{name}": column
+            for name, column in COLUMNS["proba"](said["proba"], classes).items()
+        }
     return columns
 
 
@@ -173,10 +197,16 @@ def _empty(schema: Schema, row: np.ndarray) -> str:
 
 def _absent(run_dir: Path) -> str:
     if not run_dir.is_dir():
-        return f"--run {run_dir}: there is no such folder; it is <out>/<dataset>/<method>/<id>, as kdg run prints it"
+        return (
+            f"--run {run_dir}: there is no such folder; it is <out>/<dataset>/<method>/<id>, as kdg"
+            " run prints it"
+        )
     if not (run_dir / "result.json").is_file():
         return f"--run {run_dir} is no finished run (it has no result.json)"
-    return f"--run {run_dir} has no {FOLDER}/{CALIBRATED}: it was made with save=false or cannot be saved; force=true makes it again"
+    return (
+        f"--run {run_dir} has no {FOLDER}/{CALIBRATED}: it was made with save=false or cannot be"
+        " saved; force=true makes it again"
+    )
 
 
 @contextmanager
@@ -186,7 +216,8 @@ def _writing(output: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
     Raises
     ------
     CannotWrite
-        In one line, where the operating system refuses; what is raised inside the block stays as it is.
+        In one line, where the operating system refuses; what is raised inside the block stays as it
+        is.
     """
     beside = temporary_beside(output)
     try:

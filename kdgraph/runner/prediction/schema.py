@@ -21,8 +21,14 @@ from kdgraph.parameters import annotations_of, check_value
 from kdgraph.run_config import RunConfig
 
 OOD_SCORES = {
-    "density": "log density floor minus log density at the nearest polytope; above 0: below the floor, out of distribution",
-    "detector": "of the detector; higher: farther from the training data; above 0: out of distribution by its threshold",
+    "density": (
+        "log density floor minus log density at the nearest polytope; above 0: below the floor, out"
+        " of distribution"
+    ),
+    "detector": (
+        "of the detector; higher: farther from the training data; above 0: out of distribution by"
+        " its threshold"
+    ),
     "confidence": "minus the top-label confidence: this model has no density",
     "sets": "none: the detector scores sets of rows, and says nothing of a row by itself",
     "none": "none: the model is a regressor without a detector",
@@ -43,7 +49,8 @@ class Feature:
     ----------
     name : of the column.
     categories : its values as text, None of a numeric one.
-    date_format : of a column of dates that became numbers, see :func:`kdgraph.data.frames.dates.days_of`; None of any other.
+    date_format : of a column of dates that became numbers, see
+        :func:`kdgraph.data.frames.dates.days_of`; None of any other.
     """
 
     name: str
@@ -71,10 +78,18 @@ class Texts:
     posts: bool = False
 
     def check_vectors(self) -> None:
-        """Raise DataError unless the file of word vectors, if there is one, is there as it was for the run."""
-        if self.vectors is not None and sha256_of(existing(self.vectors, "vectors")) != self.vectors_sha256:
+        """Raise DataError unless the file of word vectors, if there is one, is there as it was for
+        the run.
+        """
+        if (
+            self.vectors is not None
+            and sha256_of(existing(self.vectors, "vectors")) != self.vectors_sha256
+        ):
             changed = "has other content than when the run was made"
-            raise DataError(f"{said(self.vectors, 'vectors')} {changed}; put the former file back, or do the run again with force=true")
+            raise DataError(
+                f"{said(self.vectors, 'vectors')} {changed}; put the former file back, or do the"
+                " run again with force=true"
+            )
 
 
 @dataclass(frozen=True)
@@ -83,7 +98,8 @@ class Groups:
 
     Attributes
     ----------
-    columns : one with its groups as categories; or several of numbers, of which the largest counts; or ``groups`` of an .npz file.
+    columns : one with its groups as categories; or several of numbers, of which the largest counts;
+    or ``groups`` of an .npz file.
     names : of the groups; the model takes positions in them.
     """
 
@@ -97,18 +113,20 @@ class Schema:
 
     Attributes
     ----------
-    dataset, target : name of the data set, and of the column or columns with its labels, if it has columns.
+    dataset, target : name of the data set, and of the column or columns with its labels, if it has
+    columns.
     features : of a table, in the order in which the model takes them; empty for images and texts.
     shape : of one row.
     text : how texts become rows; None for all that is no text.
     scaling : shift and size of each feature, or one for all: the model takes (x - shift) / size.
     classes : labels, sorted; column k of the probabilities belongs to the k-th.
     missing : cells that are read as missing beside empty ones.
-    encoding, separator : of the text files that the run was fitted on, None where these are not said.
+    encoding, separator : of the text files that the run was fitted on, None where these are not
+    said.
     ood_score : a key of :data:`OOD_SCORES`.
     groups : whom a row may belong to, where the model wants to know; None where it does not.
-    scores : kind of the class scores that each row begins with, one for each class, where the run was made of
-        the scores of a model trained elsewhere; None of other rows.
+    scores : kind of the class scores that each row begins with, one for each class, where the run
+        was made of the scores of a model trained elsewhere; None of other rows.
     """
 
     dataset: str
@@ -137,7 +155,10 @@ class Schema:
 
     def scaled(self, X: np.ndarray) -> np.ndarray:
         """Rows as they are measured to rows as the model takes them."""
-        shift, size = (np.asarray(part) if isinstance(part, list) else part for part in (self.scaling["shift"], self.scaling["size"]))
+        shift, size = (
+            np.asarray(part) if isinstance(part, list) else part
+            for part in (self.scaling["shift"], self.scaling["size"])
+        )
         return Scaling(shift, size).apply(X)
 
     def as_json(self) -> dict[str, Any]:
@@ -161,7 +182,10 @@ def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
         features=[] if text else named,
         shape=list(train.X.shape[1:]),
         text=text,
-        scaling={"shift": np.asarray(splits.scaling.shift).tolist(), "size": np.asarray(splits.scaling.size).tolist()},
+        scaling={
+            "shift": np.asarray(splits.scaling.shift).tolist(),
+            "size": np.asarray(splits.scaling.size).tolist(),
+        },
         classes=train.classes.tolist(),
         missing=[_of_json(cell) for cell in node.get("missing") or ()],
         encoding=node.get("encoding") or "utf-8",
@@ -183,7 +207,9 @@ def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | N
     names, group = list(splits.train.group_names), node.get("group")
     columns = names_of(ARRAY_OF_GROUPS if group is None else group)
     several = group is not None and not isinstance(names_as_text(group), str)
-    return Groups([Feature(column) for column in columns] if several else [Feature(columns[0], names)], names)
+    return Groups(
+        [Feature(column) for column in columns] if several else [Feature(columns[0], names)], names
+    )
 
 
 def _kind_of_score(model: Model) -> ScoreKind:
@@ -207,21 +233,35 @@ def read_schema(path: Path) -> Schema:
     try:
         found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if found["format"] != _FORMAT:
-            raise DataError(f"{path} was written by another version of kdgraph; do the run again with force=true")
-        parts = {name: value for name, value in found.items() if name not in ("format", "ood_score_means", "groups")}
+            raise DataError(
+                f"{path} was written by another version of kdgraph; do the run again with"
+                " force=true"
+            )
+        parts = {
+            name: value
+            for name, value in found.items()
+            if name not in ("format", "ood_score_means", "groups")
+        }
         parts["text"] = found["text"] and Texts(**found["text"])
-        groups = found["groups"] and Groups(_features(found["groups"]["columns"]), found["groups"]["names"])
+        groups = found["groups"] and Groups(
+            _features(found["groups"]["columns"]), found["groups"]["names"]
+        )
         schema = Schema(**{**parts, "features": _features(parts["features"]), "groups": groups})
         _check(schema)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path} is no schema of a model, or damaged ({error}); do the run again with force=true") from error
+        raise DataError(
+            f"{path} is no schema of a model, or damaged ({error}); do the run again with"
+            " force=true"
+        ) from error
     return schema
 
 
 def _check(schema: Schema) -> None:
-    """Raise an error if a part is of another type: whoever copies a run may have edited the file."""
+    """Raise an error if a part is of another type: whoever copies a run may have edited the
+    file.
+    """
     for whole in (schema, schema.text):
         if whole is not None:
             for part, annotation in annotations_of(type(whole)).items():

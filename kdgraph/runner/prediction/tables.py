@@ -17,7 +17,12 @@ import pandas as pd
 
 from kdgraph.data.files.delimited import Delimited, delimited_layout
 from kdgraph.data.files.paths import BROKEN, OPENERS, check_start, codec_of, marked_encoding
-from kdgraph.data.files.tables import default_separator, frame_of_arrow, index_as_columns, numbers_as_text
+from kdgraph.data.files.tables import (
+    default_separator,
+    frame_of_arrow,
+    index_as_columns,
+    numbers_as_text,
+)
 from kdgraph.errors import DataError
 
 PARQUET = (".parquet", ".pq")
@@ -32,7 +37,9 @@ class NewTable(Protocol):
         ...
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """The wanted columns, at most ``rows`` rows at a time. What text stands for is left to the reader: it must not depend on others."""
+        """The wanted columns, at most ``rows`` rows at a time. What text stands for is left to the
+        reader: it must not depend on others.
+        """
         ...
 
     def share_read(self) -> float:
@@ -41,7 +48,9 @@ class NewTable(Protocol):
 
 
 def table_of(path: Path, suffix: str, separator: str | None, encoding: str) -> NewTable:
-    """Return the table in a file whose name ends in ``suffix``; separator and encoding are those of the run's file."""
+    """Return the table in a file whose name ends in ``suffix``; separator and encoding are those of
+    the run's file.
+    """
     if suffix in PARQUET:
         return ParquetTable(path)
     if suffix == ".arff":
@@ -50,12 +59,14 @@ def table_of(path: Path, suffix: str, separator: str | None, encoding: str) -> N
 
 
 class TextTable:
-    """csv and tsv, also compressed; every cell stays text, so that no other cell decides what it is.
+    """csv and tsv, also compressed; every cell stays text, so that no other cell decides what it
+    is.
 
     Parameters
     ----------
     path : of the file.
-    separator : between cells, as the run's data set names it; None: that of Excel's first line, else ``default``.
+    separator : between cells, as the run's data set names it; None: that of Excel's first line,
+    else ``default``.
     encoding : of the run's file; a byte-order mark of this file decides before it does.
     """
 
@@ -86,7 +97,10 @@ class TextTable:
 
     def _frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         places = [self.columns().index(name) for name in wanted]
-        with self.raw.opened() as file, pd.read_csv(file, chunksize=rows, dtype=str, **self.layout.options) as chunks:
+        with (
+            self.raw.opened() as file,
+            pd.read_csv(file, chunksize=rows, dtype=str, **self.layout.options) as chunks,
+        ):
             for frame in chunks:
                 yield frame.iloc[:, places].set_axis(list(wanted), axis=1)
 
@@ -132,7 +146,9 @@ class ArffTable:
 
 
 class ParquetTable:
-    """parquet, whose columns have types; a level of the index that has a name is a column, as in a run."""
+    """parquet, whose columns have types; a level of the index that has a name is a column, as in a
+    run.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.read, self.total = path, 0, 1
@@ -143,7 +159,11 @@ class ParquetTable:
 
         with _in_one_line(self.path):
             schema = parquet.read_schema(self.path)
-        unnamed = [name for name in _index_of(schema) if isinstance(name, str) and _UNNAMED_LEVEL.fullmatch(name)]
+        unnamed = [
+            name
+            for name in _index_of(schema)
+            if isinstance(name, str) and _UNNAMED_LEVEL.fullmatch(name)
+        ]
         return [*(str(name) for name in schema.names if name not in unnamed), *_ranges_of(schema)]
 
     def frames(self, wanted: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
@@ -158,7 +178,11 @@ class ParquetTable:
             ranges = _ranges_of(file.schema_arrow)
             stored = [name for name in wanted if name not in ranges]
             for batch in file.iter_batches(rows, columns=stored):
-                numbers = {name: ranges[name][self.read : self.read + len(batch)] for name in wanted if name in ranges}
+                numbers = {
+                    name: ranges[name][self.read : self.read + len(batch)]
+                    for name in wanted
+                    if name in ranges
+                }
                 self.read += len(batch)
                 frame = index_as_columns(f"--input {self.path}", frame_of_arrow(batch))
                 yield frame.assign(**numbers)[list(wanted)]
@@ -174,9 +198,17 @@ def _index_of(schema: Any) -> list[Any]:
 
 
 def _ranges_of(schema: Any) -> dict[str, range]:
-    """Return the values of an index that has a name and counts, which pandas does not store as a column."""
-    counts = [level for level in _index_of(schema) if isinstance(level, dict) and level.get("name") is not None]
-    return {str(level["name"]): range(level["start"], level["stop"], level["step"]) for level in counts}
+    """Return the values of an index that has a name and counts, which pandas does not store as a
+    column.
+    """
+    counts = [
+        level
+        for level in _index_of(schema)
+        if isinstance(level, dict) and level.get("name") is not None
+    ]
+    return {
+        str(level["name"]): range(level["start"], level["stop"], level["step"]) for level in counts
+    }
 
 
 class _Raw:
@@ -196,7 +228,9 @@ class _Raw:
 
 
 def _codec(file: IO[bytes], encoding: str, where: str) -> str:
-    """Return the codec of a file by its byte-order mark, else that of ``encoding``; the file is at its beginning again."""
+    """Return the codec of a file by its byte-order mark, else that of ``encoding``; the file is at
+    its beginning again.
+    """
     start = file.read(4096)
     file.seek(0)
     return check_start(where, start, marked_encoding(start) or codec_of(encoding))
@@ -214,17 +248,29 @@ def _in_one_line(path: Path) -> Iterator[None]:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows that are longer than the header
+            warnings.simplefilter(
+                "error", pd.errors.ParserWarning
+            )  # rows that are longer than the header
             yield
     except pd.errors.EmptyDataError as error:
         raise DataError(f"--input {path} is empty") from error
-    except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error, UnicodeDecodeError, ArffException, ArrowException, *BROKEN) as error:
+    except (
+        pd.errors.ParserError,
+        pd.errors.ParserWarning,
+        csv.Error,
+        UnicodeDecodeError,
+        ArffException,
+        ArrowException,
+        *BROKEN,
+    ) as error:
         said = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())[:160]
         raise DataError(f"--input {path} cannot be read: {said}") from error
 
 
 def _each_in_one_line(path: Path, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """The frames; only while one is read are warnings errors, not while it is used: a reader that is never ended would leave them so."""
+    """The frames; only while one is read are warnings errors, not while it is used: a reader that
+    is never ended would leave them so.
+    """
     while True:
         with _in_one_line(path):
             frame = next(frames, None)

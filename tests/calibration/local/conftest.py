@@ -1,4 +1,6 @@
-"""A parent whose rows say what it says, calibration rows around it, and Luo et al.'s Eq. 6 as two loops."""
+"""A parent whose rows say what it says, calibration rows around it, and Luo et al.'s Eq. 6 as two
+loops.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ROWS = FeatureMap(source="rows", reduce="none", scale="none")
 
 
 class Told(ClassifierMixin, BaseEstimator):
-    """Its first three features are the probabilities of three classes; the others are where a row lies."""
+    """Its first three features are the probabilities of three classes; the others are where a row
+    lies.
+    """
 
     def fit(self, X, y=None):
         self.classes_ = np.arange(3)
@@ -32,12 +36,16 @@ def drawn(n: int, seed: int = 0, places: int = 2) -> tuple[np.ndarray, np.ndarra
     """Rows Float[n, 3 + places] and labels: probabilities that are right more often on one side."""
     rng = np.random.default_rng(seed)
     proba, where = rng.dirichlet(np.ones(3), size=n), rng.normal(size=(n, places))
-    y = np.where(rng.random(n) < 0.3 + 0.5 * (where[:, 0] > 0), proba.argmax(axis=1), rng.integers(3, size=n))
+    y = np.where(
+        rng.random(n) < 0.3 + 0.5 * (where[:, 0] > 0), proba.argmax(axis=1), rng.integers(3, size=n)
+    )
     return np.column_stack([proba, where]), y
 
 
 def fit(model, X, y, **more):
-    """``model`` with these calibration rows; the training rows are of no consequence behind a frozen parent."""
+    """``model`` with these calibration rows; the training rows are of no consequence behind a
+    frozen parent.
+    """
     train = {"X": np.eye(3, X.shape[1]), "y": np.arange(3)}
     if "groups_calibration" in more:
         more["groups"] = np.zeros(3, dtype=int)
@@ -66,7 +74,8 @@ def naive(
     weight: np.ndarray | None = None,
     leave_one_out: bool = False,
 ) -> np.ndarray:
-    """Eq. 6, place by place and row by row; ``kernel`` is of the numbers of a place and a row. The bin, then the parent, where nobody is.
+    """Eq. 6, place by place and row by row; ``kernel`` is of the numbers of a place and a row. The
+    bin, then the parent, where nobody is.
 
     ``values`` are Float[n] or Float[n, K]; the parent's own are those of the place.
     """

@@ -1,4 +1,6 @@
-"""The bandwidth and the bins that calibration rows choose, each left out of its own neighbourhood, against a choice made by hand."""
+"""The bandwidth and the bins that calibration rows choose, each left out of its own neighbourhood,
+against a choice made by hand.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def kernel_by_hand(X, gamma) -> np.ndarray:
 
 def brier_by_hand(X, values, weight, kernel, bins) -> float:
     said = naive(X, X, values, lambda i, j: kernel[i, j], bins, weight, leave_one_out=True)
-    return float(np.average(np.square(said - values).reshape(len(X), -1).sum(axis=1), weights=weight))
+    return float(
+        np.average(np.square(said - values).reshape(len(X), -1).sum(axis=1), weights=weight)
+    )
 
 
 @pytest.mark.parametrize("kind", [LocalRecalibration, LocalClassShares])
@@ -29,13 +33,22 @@ def test_it_is_the_one_of_least_brier_score(bins, kind):
     weight = np.random.default_rng(1).integers(1, 4, size=70).astype(float)
     model = kind(PARENT, features=ROWS, bandwidths=GAMMAS, bins=bins, random_state=0)
     fit(model, X, y, sample_weight_calibration=weight)
-    values = (X[:, :3].argmax(axis=1) == y).astype(float) if kind is LocalRecalibration else np.eye(3)[y]
+    values = (
+        (X[:, :3].argmax(axis=1) == y).astype(float) if kind is LocalRecalibration else np.eye(3)[y]
+    )
     kernels = [kernel_by_hand(X, g) for g in GAMMAS[::-1]]
-    by_hand = {b: [brier_by_hand(X, values, weight, kernel, b) for kernel in kernels] for b in ([1, 5, 15] if bins == "cv" else [5])}
+    by_hand = {
+        b: [brier_by_hand(X, values, weight, kernel, b) for kernel in kernels]
+        for b in ([1, 5, 15] if bins == "cv" else [5])
+    }
     assert model.brier_.keys() == by_hand.keys()
     for b in by_hand:
-        np.testing.assert_allclose(model.brier_[b], by_hand[b], rtol=1e-4)  # distances are of single precision
-    _, best_gamma, best_bins = min((value, g, b) for b in by_hand for g, value in zip(GAMMAS[::-1], by_hand[b], strict=True))
+        np.testing.assert_allclose(
+            model.brier_[b], by_hand[b], rtol=1e-4
+        )  # distances are of single precision
+    _, best_gamma, best_bins = min(
+        (value, g, b) for b in by_hand for g, value in zip(GAMMAS[::-1], by_hand[b], strict=True)
+    )
     assert (model.bandwidth_, model.bins_) == (best_gamma, best_bins)
 
 
@@ -47,32 +60,53 @@ def effective_by_hand(X, kernel, bins, weight) -> float:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_simplest_has_the_fewest_bins_and_then_the_most_rows_of_all_within_a_standard_error(seed):
+def test_the_simplest_has_the_fewest_bins_and_then_the_most_rows_of_all_within_a_standard_error(
+    seed,
+):
     X, y = drawn(70, seed=seed)
     weight = np.random.default_rng(seed).integers(1, 4, size=70).astype(float)
     best, simplest = (
         fit(
-            LocalRecalibration(PARENT, features=ROWS, bandwidths=GAMMAS, bins="cv", choice=choice, random_state=0),
+            LocalRecalibration(
+                PARENT, features=ROWS, bandwidths=GAMMAS, bins="cv", choice=choice, random_state=0
+            ),
             *(X, y),
             sample_weight_calibration=weight,
         )
         for choice in ("best", "simplest")
     )
     values = (X[:, :3].argmax(axis=1) == y).astype(float)
-    said = naive(X, X, values, lambda i, j: laplacian(X[i], X[j], best.bandwidth_), best.bins_, weight, leave_one_out=True)
+    said = naive(
+        X,
+        X,
+        values,
+        lambda i, j: laplacian(X[i], X[j], best.bandwidth_),
+        best.bins_,
+        weight,
+        leave_one_out=True,
+    )
     share, squared = weight / weight.sum(), np.square(said - values)
     bound = share @ squared + np.sqrt(np.sum((share * (squared - share @ squared)) ** 2))
     kernels = {g: kernel_by_hand(X, g) for g in GAMMAS}
-    good = [(b, g) for b in (1, 5, 15) for g in GAMMAS if brier_by_hand(X, values, weight, kernels[g], b) <= bound]
+    good = [
+        (b, g)
+        for b in (1, 5, 15)
+        for g in GAMMAS
+        if brier_by_hand(X, values, weight, kernels[g], b) <= bound
+    ]
     assert len(good) > 1
-    expected = min(good, key=lambda each: (each[0], -effective_by_hand(X, kernels[each[1]], each[0], weight)))
+    expected = min(
+        good, key=lambda each: (each[0], -effective_by_hand(X, kernels[each[1]], each[0], weight))
+    )
     assert (simplest.bins_, simplest.bandwidth_) == expected
 
 
 def test_a_row_of_weight_0_is_as_good_as_none():
     X, y = drawn(60)
     weight = (np.arange(60) % 3 > 0).astype(float)
-    weighted, without = (LocalRecalibration(PARENT, features=ROWS, bins="cv", random_state=0) for _ in range(2))
+    weighted, without = (
+        LocalRecalibration(PARENT, features=ROWS, bins="cv", random_state=0) for _ in range(2)
+    )
     fit(weighted, X, y, sample_weight_calibration=weight)
     fit(without, X[weight > 0], y[weight > 0])
     assert (weighted.bandwidth_, weighted.bins_) == (without.bandwidth_, without.bins_)
@@ -82,13 +116,20 @@ def test_a_row_of_weight_0_is_as_good_as_none():
 def test_of_equally_good_ones_the_widest_and_the_fewest():
     X, y = drawn(40)
     X[:] = X[0]  # nothing tells rows apart
-    model = fit(LocalRecalibration(PARENT, features=ROWS, bandwidths=GAMMAS, bins="cv", random_state=0), X, y)
+    model = fit(
+        LocalRecalibration(PARENT, features=ROWS, bandwidths=GAMMAS, bins="cv", random_state=0),
+        X,
+        y,
+    )
     assert (model.bandwidth_, model.bins_) == (50.0, 1)
 
 
 def test_the_order_in_which_bandwidths_are_given_is_of_no_consequence():
     X, y = drawn(60)
-    one, other = (fit(LocalRecalibration(PARENT, features=ROWS, bandwidths=b, random_state=0), X, y) for b in (GAMMAS, GAMMAS[::-1]))
+    one, other = (
+        fit(LocalRecalibration(PARENT, features=ROWS, bandwidths=b, random_state=0), X, y)
+        for b in (GAMMAS, GAMMAS[::-1])
+    )
     assert one.bandwidth_ == other.bandwidth_ and np.array_equal(one.brier_[15], other.brier_[15])
 
 
@@ -97,7 +138,9 @@ def test_groups_have_no_bandwidth_to_choose_but_bins():
     groups = np.arange(60) % 2
     one = fit(LocalRecalibration(PARENT, kernel="group"), X, y, groups_calibration=groups)
     assert one.brier_ is None and one.bins_ == 15
-    several = fit(LocalRecalibration(PARENT, kernel="group", bins="cv"), X, y, groups_calibration=groups)
+    several = fit(
+        LocalRecalibration(PARENT, kernel="group", bins="cv"), X, y, groups_calibration=groups
+    )
     assert {b: brier.shape for b, brier in several.brier_.items()} == {1: (1,), 5: (1,), 15: (1,)}
     assert several.bins_ == min(several.brier_, key=lambda b: several.brier_[b][0])
 
@@ -106,10 +149,16 @@ def test_groups_have_no_bandwidth_to_choose_but_bins():
     ("options", "sentence"),
     [
         ({"bandwidth": 0}, "bandwidth must be in (0, inf) or one of cv, got 0"),
-        ({"bandwidths": [1.0, -1.0]}, "bandwidths must be a list of which each is in (0, inf), got [1.0, -1.0]"),
+        (
+            {"bandwidths": [1.0, -1.0]},
+            "bandwidths must be a list of which each is in (0, inf), got [1.0, -1.0]",
+        ),
         ({"bandwidths": []}, "bandwidths must hold at least one number above 0, got none"),
         ({"bins": 0}, "bins must be in [1, inf) or one of cv, got 0"),
-        ({"kernel": "box"}, "kernel must be one of laplacian, gaussian, geodesic, group, got 'box'"),
+        (
+            {"kernel": "box"},
+            "kernel must be one of laplacian, gaussian, geodesic, group, got 'box'",
+        ),
     ],
 )
 def test_a_parameter_that_is_none_is_told_in_one_line(options, sentence):

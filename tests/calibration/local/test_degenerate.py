@@ -1,11 +1,18 @@
-"""Few rows, bins without any, features and confidences that are all alike: every answer is defined."""
+"""Few rows, bins without any, features and confidences that are all alike: every answer is
+defined.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kdgraph.calibration.local import BinMeanShift, DensityRatio, LocalClassShares, LocalRecalibration
+from kdgraph.calibration.local import (
+    BinMeanShift,
+    DensityRatio,
+    LocalClassShares,
+    LocalRecalibration,
+)
 from kdgraph.features import FeatureMap
 from tests.calibration.local.conftest import PARENT, ROWS, drawn, fit, naive
 
@@ -14,8 +21,14 @@ MAPS = {
     "principal components": {"features": FeatureMap(source="rows")},
     "groups": {"kernel": "group"},
 }
-LOCAL = [(kind, options) for kind in (LocalRecalibration, LocalClassShares) for options in MAPS.values()]
-OF_PROXIMITY = [(kind, {"features": map_}) for kind in (DensityRatio, BinMeanShift) for map_ in (ROWS, FeatureMap(source="rows"))]
+LOCAL = [
+    (kind, options) for kind in (LocalRecalibration, LocalClassShares) for options in MAPS.values()
+]
+OF_PROXIMITY = [
+    (kind, {"features": map_})
+    for kind in (DensityRatio, BinMeanShift)
+    for map_ in (ROWS, FeatureMap(source="rows"))
+]
 
 
 def confidence(model, X, groups=None) -> np.ndarray:
@@ -25,7 +38,9 @@ def confidence(model, X, groups=None) -> np.ndarray:
 
 
 def fitted(kind, options, X, y):
-    groups = {"groups_calibration": np.arange(len(X)) % 2} if options.get("kernel") == "group" else {}
+    groups = (
+        {"groups_calibration": np.arange(len(X)) % 2} if options.get("kernel") == "group" else {}
+    )
     return fit(kind(PARENT, random_state=0, **options), X, y, **groups)
 
 
@@ -53,12 +68,23 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-NAMES = ["one row", "two rows", "features all alike", "confidence all alike", "rows all alike", "always right", "never right", "right once",
-         "certain"]  # fmt: skip
+NAMES = [
+    "one row",
+    "two rows",
+    "features all alike",
+    "confidence all alike",
+    "rows all alike",
+    "always right",
+    "never right",
+    "right once",
+    "certain",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("kind", "options"), LOCAL + OF_PROXIMITY, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize(
+    ("kind", "options"), LOCAL + OF_PROXIMITY, ids=lambda value: getattr(value, "__name__", "")
+)
 def test_every_row_has_an_answer(kind, options, name):
     X, y = rows_of(name)
     model, (new, _) = fitted(kind, options, X, y), drawn(50, 1)
@@ -72,12 +98,16 @@ def test_every_row_has_an_answer(kind, options, name):
 
 @pytest.mark.parametrize("name", ["features all alike", "rows all alike"])
 @pytest.mark.parametrize("bandwidth", [1e-9, 0.2, "cv"])
-@pytest.mark.parametrize("features", [ROWS, FeatureMap(source="rows")], ids=["rows", "principal components"])
+@pytest.mark.parametrize(
+    "features", [ROWS, FeatureMap(source="rows")], ids=["rows", "principal components"]
+)
 def test_where_nothing_tells_rows_apart_it_is_the_share_of_the_bin(name, bandwidth, features):
     X, y = rows_of(name)
     X[:, :3] = X[0, :3]  # for the features are those of the rows
     model = fit(LocalRecalibration(PARENT, features=features, bandwidth=bandwidth), X, y)
-    np.testing.assert_allclose(model.predict_confidence(X), np.mean(X[:, :3].argmax(axis=1) == y), atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_confidence(X), np.mean(X[:, :3].argmax(axis=1) == y), atol=1e-12
+    )
     np.testing.assert_allclose(model.predict_n_eff(X), 30)
 
 
@@ -98,7 +128,13 @@ def test_a_group_of_one_class_and_one_of_one_row():
     y[30:49] = X[30:49, :3].argmax(axis=1)  # always right
     model = fit(LocalRecalibration(PARENT, kernel="group", bins=1), X, y, groups_calibration=groups)
     right = X[:, :3].argmax(axis=1) == y
-    assert model.predict_confidence(X[:3], [0, 1, 2]).tolist() == [right[:30].mean(), 1.0, float(right[49])]
+    assert model.predict_confidence(X[:3], [0, 1, 2]).tolist() == [
+        right[:30].mean(),
+        1.0,
+        float(right[49]),
+    ]
     assert model.fallback_ == {"bin": 1, "confidence": 0}  # the group of one row, without it
-    left_out = naive(X, X, right.astype(float), lambda i, j: float(groups[i] == groups[j]), 1, leave_one_out=True)
+    left_out = naive(
+        X, X, right.astype(float), lambda i, j: float(groups[i] == groups[j]), 1, leave_one_out=True
+    )
     assert left_out[49] == pytest.approx(right[:49].mean())

@@ -1,4 +1,6 @@
-"""Local recalibration against Luo et al.'s Eq. 6 as two loops, and its two limits: histogram binning and the nearest neighbour."""
+"""Local recalibration against Luo et al.'s Eq. 6 as two loops, and its two limits: histogram
+binning and the nearest neighbour.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.features import FeatureMap
 from kdgraph.geometry import partition_of
-from tests.calibration.local.conftest import PARENT, ROWS, bin_of, drawn, fit, gaussian, laplacian, naive
+from tests.calibration.local.conftest import (
+    PARENT,
+    ROWS,
+    bin_of,
+    drawn,
+    fit,
+    gaussian,
+    laplacian,
+    naive,
+)
 
 KERNELS = {"laplacian": laplacian, "gaussian": gaussian}
 
@@ -44,11 +55,17 @@ def of_rows(kernel: str, at: np.ndarray, X: np.ndarray, gamma: float):
 )
 def test_it_is_eq_6(n, bins, gamma, kernel, weighted, seed):
     (X, y), (new, _) = drawn(n, seed), drawn(12, seed + 1)
-    weight = np.random.default_rng(seed).integers(0, 3, size=n).astype(float) if weighted else np.ones(n)
+    weight = (
+        np.random.default_rng(seed).integers(0, 3, size=n).astype(float) if weighted else np.ones(n)
+    )
     weight[0] = 1.0
-    model = fit(lore(kernel=kernel, bandwidth=gamma, bins=bins), X, y, sample_weight_calibration=weight)
+    model = fit(
+        lore(kernel=kernel, bandwidth=gamma, bins=bins), X, y, sample_weight_calibration=weight
+    )
     expected = naive(new, X, correct(X, y), of_rows(kernel, new, X, gamma), bins, weight)
-    np.testing.assert_allclose(model.predict_confidence(new), expected, atol=1e-5)  # distances are of single precision
+    np.testing.assert_allclose(
+        model.predict_confidence(new), expected, atol=1e-5
+    )  # distances are of single precision
     np.testing.assert_array_equal(model.predict(new), new[:, :3].argmax(axis=1))
 
 
@@ -58,9 +75,14 @@ def test_as_gamma_grows_it_is_histogram_binning(kernel, bins):
     (X, y), (new, _) = drawn(300), drawn(200, 1)
     found = fit(lore(kernel=kernel, bandwidth=1e9, bins=bins), X, y).predict_confidence(new)
     histogram = fit(HistogramBinning(PARENT, by_class=False, bins=bins), X, y)
-    taken = np.isin([bin_of(p, bins) for p in new[:, :3].max(axis=1)], [bin_of(p, bins) for p in X[:, :3].max(axis=1)])
+    taken = np.isin(
+        [bin_of(p, bins) for p in new[:, :3].max(axis=1)],
+        [bin_of(p, bins) for p in X[:, :3].max(axis=1)],
+    )
     assert taken.sum() > 190
-    np.testing.assert_allclose(found[taken], histogram.predict_confidence(new)[taken], atol=1e-7)  # weights are within 1e-8 of 1
+    np.testing.assert_allclose(
+        found[taken], histogram.predict_confidence(new)[taken], atol=1e-7
+    )  # weights are within 1e-8 of 1
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
@@ -84,11 +106,20 @@ def test_equally_near_rows_share():
 
 def test_the_kernel_of_groups_is_histogram_binning_group_by_group():
     (X, y), (new, _) = drawn(400), drawn(150, 1)
-    groups, of_new = (np.random.default_rng(seed).integers(3, size=n) for seed, n in ((2, 400), (3, 150)))
+    groups, of_new = (
+        np.random.default_rng(seed).integers(3, size=n) for seed, n in ((2, 400), (3, 150))
+    )
     local = fit(lore(kernel="group", bins=5), X, y, groups_calibration=groups)
-    by_group = fit(GroupWise(PARENT, HistogramBinning(None, by_class=False, bins=5)), X, y, groups_calibration=groups)
+    by_group = fit(
+        GroupWise(PARENT, HistogramBinning(None, by_class=False, bins=5)),
+        X,
+        y,
+        groups_calibration=groups,
+    )
     cells = {(g, bin_of(p, 5)) for g, p in zip(groups, X[:, :3].max(axis=1), strict=True)}
-    known = np.array([(g, bin_of(p, 5)) in cells for g, p in zip(of_new, new[:, :3].max(axis=1), strict=True)])
+    known = np.array(
+        [(g, bin_of(p, 5)) in cells for g, p in zip(of_new, new[:, :3].max(axis=1), strict=True)]
+    )
     assert known.sum() > 140
     found, expected = (model.predict_confidence(new, of_new) for model in (local, by_group))
     np.testing.assert_allclose(found[known], expected[known], rtol=0, atol=1e-15)
@@ -108,21 +139,31 @@ def test_unknown_groups_and_no_groups_have_what_the_whole_bin_says():
     model = fit(lore(kernel="group", bins=5), X, y, groups_calibration=names)
     expected = naive(new, X, correct(X, y), lambda i, j: 1.0, 5)
     np.testing.assert_allclose(model.predict_confidence(new), expected, atol=1e-15)
-    np.testing.assert_allclose(model.predict_confidence(new, np.full(40, "Cyd")), expected, atol=1e-15)
+    np.testing.assert_allclose(
+        model.predict_confidence(new, np.full(40, "Cyd")), expected, atol=1e-15
+    )
     mixed = model.predict_confidence(new, np.where(np.arange(40) < 20, "Cyd", "Ada"))
     np.testing.assert_allclose(mixed[:20], expected[:20], atol=1e-15)
     assert (mixed[20:] != expected[20:]).any()
-    assert (model.predict_n_eff(new) == 0).all() and (model.predict_n_eff(new, np.full(40, "Ada")) > 0).any()
+    assert (model.predict_n_eff(new) == 0).all() and (
+        model.predict_n_eff(new, np.full(40, "Ada")) > 0
+    ).any()
 
 
 def test_it_needs_groups_for_all_rows():
     X, y = drawn(30)
     with pytest.raises(
-        ValueError, match=r"^LocalRecalibration with kernel=group needs the groups of the calibration rows: groups_calibration$"
+        ValueError,
+        match=(
+            r"^LocalRecalibration with kernel=group needs the groups of the calibration rows:"
+            r" groups_calibration$"
+        ),
     ):
         fit(lore(kernel="group"), X, y)
     model = fit(lore(kernel="group"), X, y, groups_calibration=np.zeros(30, dtype=int))
-    with pytest.raises(ValueError, match=r"^groups must have one for each of 30 rows, got shape \(7,\)$"):
+    with pytest.raises(
+        ValueError, match=r"^groups must have one for each of 30 rows, got shape \(7,\)$"
+    ):
         model.predict_confidence(X, np.zeros(7, dtype=int))
 
 
@@ -131,13 +172,19 @@ def test_the_geodesic_kernel_is_a_power_of_the_similarity(gamma):
     X, y = make_moons(260, noise=0.3, random_state=0)
     forest = RandomForestClassifier(20, max_depth=4, random_state=0).fit(X[:100], y[:100])
     new, X, y = X[100:130], X[130:], y[130:]
-    model = LocalRecalibration(FrozenEstimator(forest), kernel="geodesic", bandwidth=gamma, bins=5, random_state=0)
+    model = LocalRecalibration(
+        FrozenEstimator(forest), kernel="geodesic", bandwidth=gamma, bins=5, random_state=0
+    )
     model.fit(X, y, X_calibration=X, y_calibration=y)
     codes, of_new, K = forest.apply(X), forest.apply(new), np.empty((30, 130))
     for i, j in np.ndindex(30, 130):
         K[i, j] = sum(a == b for a, b in zip(of_new[i], codes[j], strict=True)) / 20
-    as_told = [np.column_stack([forest.predict_proba(rows), np.zeros(len(rows))]) for rows in (new, X)]
-    expected = naive(*as_told, (forest.predict(X) == y).astype(float), lambda i, j: K[i, j] ** (1 / gamma), 5)
+    as_told = [
+        np.column_stack([forest.predict_proba(rows), np.zeros(len(rows))]) for rows in (new, X)
+    ]
+    expected = naive(
+        *as_told, (forest.predict(X) == y).astype(float), lambda i, j: K[i, j] ** (1 / gamma), 5
+    )
     np.testing.assert_allclose(model.predict_confidence(new), expected, atol=1e-12)
     assert model.map_ is None
 
@@ -146,7 +193,9 @@ def test_of_a_network_the_geodesic_kernel_reads_hidden_units_alone():
     from kdgraph.parents.networks import MultilayerPerceptron
 
     X, y = make_moons(120, noise=0.3, random_state=0)
-    network = MultilayerPerceptron(hidden=(6,), max_epochs=5, patience=None, device="cpu", random_state=0).fit(X, y)
+    network = MultilayerPerceptron(
+        hidden=(6,), max_epochs=5, patience=None, device="cpu", random_state=0
+    ).fit(X, y)
     model = LocalRecalibration(FrozenEstimator(network), kernel="geodesic", bandwidth=0.5, bins=1)
     model.fit(X, y, X_calibration=X, y_calibration=y)
     partition = partition_of(network, output_bits=False)
@@ -170,7 +219,12 @@ def test_what_was_learnt_is_told():
     X[0, :3] = [0.02, 0.0, 0.98]  # alone in its bin
     X[1:, :3] = X[1:, :3] * 0.5 + 0.5 / 3
     model = fit(lore(bandwidth=0.5, bins=5), X, y)
-    assert model.describe() == {"bandwidth": 0.5, "bins": 5, "n_eff": model.n_eff_, "fallback": {"bin": 0, "confidence": 1}}
+    assert model.describe() == {
+        "bandwidth": 0.5,
+        "bins": 5,
+        "n_eff": model.n_eff_,
+        "fallback": {"bin": 0, "confidence": 1},
+    }
     own = naive(X, X, np.zeros(80), lambda i, j: 1.0, 5, leave_one_out=True)
     assert own[0] == 0.98 and model.brier_ is None and 1 < model.n_eff_ < 79
 
@@ -191,11 +245,15 @@ def test_rows_of_probabilities_are_asked_for():
     model = fit(lore(bandwidth=0.5, fill_proba=True), X, y)
     proba = model.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
-    np.testing.assert_array_equal(proba[np.arange(100), X[:, :3].argmax(axis=1)], model.predict_confidence(X))
+    np.testing.assert_array_equal(
+        proba[np.arange(100), X[:, :3].argmax(axis=1)], model.predict_confidence(X)
+    )
     assert not hasattr(fit(lore(bandwidth=0.5), X, y), "predict_proba")
 
 
-@pytest.mark.parametrize("options", [{}, {"kernel": "gaussian", "bins": "cv"}, {"features": None}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"kernel": "gaussian", "bins": "cv"}, {"features": None}], ids=str
+)
 def test_the_number_of_threads_and_of_rows_changes_nothing(options):
     (X, y), (new, _) = drawn(400), drawn(300, 1)
     one, two = (fit(lore(n_jobs=n_jobs, **options), X, y) for n_jobs in (1, 2))

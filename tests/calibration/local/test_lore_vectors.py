@@ -19,7 +19,12 @@ def shares(**options) -> LocalClassShares:
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.integers(1, 30), st.integers(1, 12), st.sampled_from([0.3, 1.0, 10.0]), st.integers(0, 10_000))
+@given(
+    st.integers(1, 30),
+    st.integers(1, 12),
+    st.sampled_from([0.3, 1.0, 10.0]),
+    st.integers(0, 10_000),
+)
 def test_it_is_eq_6_of_labels(n, bins, gamma, seed):
     (X, y), (new, _) = drawn(n, seed), drawn(12, seed + 1)
     found = fit(shares(bandwidth=gamma, bins=bins), X, y).predict_proba(new)
@@ -56,4 +61,8 @@ def test_a_geodesic_kernel(gamma):
     model.fit(X[100:], y[100:], X_calibration=X[100:], y_calibration=y[100:])
     K = (forest.apply(X[:20])[:, None] == forest.apply(X[100:])[None]).mean(axis=2) ** (1 / gamma)
     assert (K.sum(axis=1) > 0).all()
-    np.testing.assert_allclose(model.predict_proba(X[:20]), K @ np.eye(2)[y[100:]] / K.sum(axis=1, keepdims=True), atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_proba(X[:20]),
+        K @ np.eye(2)[y[100:]] / K.sum(axis=1, keepdims=True),
+        atol=1e-12,
+    )

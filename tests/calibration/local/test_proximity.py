@@ -23,7 +23,11 @@ def proximity(at: np.ndarray, X: np.ndarray, k: int, leave_one_out: bool = False
     """Row by row: exp(-mean distance to the k nearest / √d)."""
     found = []
     for i, place in enumerate(at):
-        distances = sorted(np.sqrt(((place - row) ** 2).sum() / len(row)) for j, row in enumerate(X) if not (leave_one_out and i == j))
+        distances = sorted(
+            np.sqrt(((place - row) ** 2).sum() / len(row))
+            for j, row in enumerate(X)
+            if not (leave_one_out and i == j)
+        )
         found.append(np.exp(-np.mean(distances[:k])))
     return np.array(found)
 
@@ -39,12 +43,16 @@ def test_proximity_is_of_the_mean_distance_to_the_nearest(k):
 def test_a_density_ratio_is_bayes_rule_with_scipys_densities():
     (X, y), (new, _) = drawn(150), drawn(40, 1)
     weight = np.random.default_rng(2).integers(1, 4, size=150).astype(float)
-    model = fit(DensityRatio(PARENT, features=ROWS, neighbours=3), X, y, sample_weight_calibration=weight)
+    model = fit(
+        DensityRatio(PARENT, features=ROWS, neighbours=3), X, y, sample_weight_calibration=weight
+    )
     right = X[:, :3].argmax(axis=1) == y
     points = np.stack([X[:, :3].max(axis=1), proximity(X, X, 3, leave_one_out=True)])
     at = np.stack([new[:, :3].max(axis=1), proximity(new, X, 3)])
     share = np.average(right, weights=weight)
-    of_right, of_wrong = (gaussian_kde(points[:, kind], weights=weight[kind])(at) for kind in (right, ~right))
+    of_right, of_wrong = (
+        gaussian_kde(points[:, kind], weights=weight[kind])(at) for kind in (right, ~right)
+    )
     expected = share * of_right / (share * of_right + (1 - share) * of_wrong)
     np.testing.assert_allclose(model.predict_confidence(new), expected, atol=1e-9)
     np.testing.assert_array_equal(model.predict(new), new[:, :3].argmax(axis=1))
@@ -69,11 +77,21 @@ def test_too_few_rows_of_a_kind_leave_the_parents_confidence(few):
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.integers(2, 40), st.integers(1, 4), st.integers(1, 4), st.sampled_from([0.1, 0.5, 1.0]), st.integers(0, 10_000))
-def test_a_shift_goes_part_of_the_way_from_confidence_to_the_share_right(n, proximity_bins, bins, shift, seed):
+@given(
+    st.integers(2, 40),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.sampled_from([0.1, 0.5, 1.0]),
+    st.integers(0, 10_000),
+)
+def test_a_shift_goes_part_of_the_way_from_confidence_to_the_share_right(
+    n, proximity_bins, bins, shift, seed
+):
     (X, y), (new, _) = drawn(n, seed), drawn(15, seed + 1)
     weight = np.random.default_rng(seed).integers(1, 4, size=n).astype(float)
-    model = BinMeanShift(PARENT, features=ROWS, neighbours=3, proximity_bins=proximity_bins, bins=bins, shift=shift)
+    model = BinMeanShift(
+        PARENT, features=ROWS, neighbours=3, proximity_bins=proximity_bins, bins=bins, shift=shift
+    )
     fit(model, X, y, sample_weight_calibration=weight)
     said, right = X[:, :3].max(axis=1), X[:, :3].argmax(axis=1) == y
     near = proximity(X, X, min(3, n - 1), leave_one_out=True)
@@ -91,7 +109,11 @@ def test_a_shift_goes_part_of_the_way_from_confidence_to_the_share_right(n, prox
 def quantile_bins(values: np.ndarray, bins: int) -> list[float]:
     """Upper edges of bins with equal shares of the values, ties together."""
     order = sorted(values)
-    inner = [order[int(np.ceil(j * len(order) / bins)) - 1] for j in range(1, bins)] if len(order) else []
+    inner = (
+        [order[int(np.ceil(j * len(order) / bins)) - 1] for j in range(1, bins)]
+        if len(order)
+        else []
+    )
     return [*sorted({edge for edge in inner if 0 < edge < 1}), 1.0]
 
 
@@ -107,10 +129,16 @@ def test_features_are_what_the_parent_sees_as_it_is_unless_a_map_is_given(kind):
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)
     model = kind(FrozenEstimator(forest)).fit(X, y, X_calibration=X, y_calibration=y)
     leaves = FeatureMap(reduce="none").fit(forest, X).transform(forest, X)
-    np.testing.assert_allclose(model.proximity(X[:5]), proximity(leaves[:5], leaves, 10), atol=1e-7)  # of equal rows: a root of round-off
+    np.testing.assert_allclose(
+        model.proximity(X[:5]), proximity(leaves[:5], leaves, 10), atol=1e-7
+    )  # of equal rows: a root of round-off
     with pytest.raises(ParameterError) as caught:
         fit(kind(PARENT, features=FeatureMap(reduce="tsne")), X, y)
-    assert str(caught.value) == "features.reduce=tsne has no place for new rows, which need neighbours; use none, pca or umap"
+    assert (
+        str(caught.value)
+        == "features.reduce=tsne has no place for new rows, which need neighbours; use none, pca or"
+        " umap"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -118,7 +146,9 @@ def test_rows_of_probabilities_are_asked_for(kind):
     X, y = drawn(100)
     model = fit(kind(PARENT, features=ROWS, fill_proba=True), X, y)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, atol=1e-12)
-    np.testing.assert_array_equal(model.predict_proba(X)[np.arange(100), X[:, :3].argmax(axis=1)], model.predict_confidence(X))
+    np.testing.assert_array_equal(
+        model.predict_proba(X)[np.arange(100), X[:, :3].argmax(axis=1)], model.predict_confidence(X)
+    )
     assert not hasattr(fit(kind(PARENT, features=ROWS), X, y), "predict_proba")
 
 
@@ -131,4 +161,6 @@ def test_what_is_said_of_a_row_depends_on_no_other(kind):
 
 
 def test_neither_of_them_is_fitted_on_test_rows_in_its_paper():
-    assert [kind(PARENT).paper_protocol for kind in KINDS] == [None, None] and issubclass(DensityRatio, Proximity)
+    assert [kind(PARENT).paper_protocol for kind in KINDS] == [None, None] and issubclass(
+        DensityRatio, Proximity
+    )

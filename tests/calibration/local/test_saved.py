@@ -1,4 +1,6 @@
-"""Local calibrators are cloned, pickled, and written to files that run no code: the same predictions to the bit."""
+"""Local calibrators are cloned, pickled, and written to files that run no code: the same
+predictions to the bit.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,21 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.calibration import GroupWise, ScoreMap
-from kdgraph.calibration.local import BinMeanShift, DensityRatio, LocalClassShares, LocalRecalibration
+from kdgraph.calibration.local import (
+    BinMeanShift,
+    DensityRatio,
+    LocalClassShares,
+    LocalRecalibration,
+)
 from kdgraph.calibration.top_label import HistogramBinning
 from kdgraph.features import FeatureMap
 from kdgraph.parents.networks import MultilayerPerceptron
 from kdgraph.persistence import load, save
 
 FOREST = RandomForestClassifier(10, random_state=0)
-NETWORK = MultilayerPerceptron(hidden=(6,), max_epochs=3, patience=None, device="cpu", random_state=0)
+NETWORK = MultilayerPerceptron(
+    hidden=(6,), max_epochs=3, patience=None, device="cpu", random_state=0
+)
 MODELS = {
     "LoRe of a forest": LocalRecalibration(FOREST, fill_proba=True),
     "LoRe of a network": LocalRecalibration(NETWORK, features=FeatureMap(dimensions=3), bins="cv"),
@@ -39,7 +48,9 @@ MODELS = {
 
 def said(model, X) -> np.ndarray:
     more = {"groups": np.arange(len(X)) % 3} if getattr(model, "takes_groups", False) else {}
-    return (model.predict_confidence if hasattr(model, "predict_confidence") else model.predict_proba)(X, **more)
+    return (
+        model.predict_confidence if hasattr(model, "predict_confidence") else model.predict_proba
+    )(X, **more)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -51,7 +62,11 @@ def test_the_same_to_the_bit(name, tmp_path):
     known = said(model.fit(X, y, **groups, **joint), X)
     save(model, tmp_path / "model.kdg")
     assert load(tmp_path / "model.kdg").get_params().keys() == model.get_params().keys()
-    for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model.kdg"), clone(model).fit(X, y, **groups, **joint)):
+    for again in (
+        pickle.loads(pickle.dumps(model)),
+        load(tmp_path / "model.kdg"),
+        clone(model).fit(X, y, **groups, **joint),
+    ):
         np.testing.assert_array_equal(said(again, X), known)
         if hasattr(model, "describe"):
             assert again.describe() == model.describe()

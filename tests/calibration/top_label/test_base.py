@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph.calibration.local import BinMeanShift
-from kdgraph.calibration.top_label import CumulativeConfidence, HistogramBinning, IsotonicConfidence, VennAbers
+from kdgraph.calibration.top_label import (
+    CumulativeConfidence,
+    HistogramBinning,
+    IsotonicConfidence,
+    VennAbers,
+)
 from kdgraph.calibration.top_label.base import SAME, distinct, first_above, first_from
 from kdgraph.features import FeatureMap
 from tests.companions import RoundedDifferently, assert_independent
@@ -31,23 +36,36 @@ CALIBRATORS = {
 @pytest.mark.filterwarnings("ignore:the confidence of 0, 1 is not what")  # few rows at each score
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_the_last_bits_of_the_parents_scores_do_not_move_the_confidence(name):
-    """Scores k/40, each of many rows: without a tolerance the last bit puts a row on either side of a step of .1 to .5."""
+    """Scores k/40, each of many rows: without a tolerance the last bit puts a row on either side of
+    a step of .1 to .5.
+    """
     rng = np.random.default_rng(0)
     first = rng.integers(0, 41, 400) / 40
     X, y = np.column_stack([first, 1 - first]), (rng.random(400) > first).astype(int)
     parent = FrozenEstimator(RoundedDifferently().fit(X, y))
-    model = CALIBRATORS[name].set_params(estimator=parent, random_state=0).fit(X, y, X_calibration=X, y_calibration=y)
-    first = np.setdiff1d(np.arange(41), 20) / 40  # of two classes alike the last bit decides which is predicted
+    model = (
+        CALIBRATORS[name]
+        .set_params(estimator=parent, random_state=0)
+        .fit(X, y, X_calibration=X, y_calibration=y)
+    )
+    first = (
+        np.setdiff1d(np.arange(41), 20) / 40
+    )  # of two classes alike the last bit decides which is predicted
     assert_independent(model.predict_confidence, np.column_stack([first, 1 - first]), rng)
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.integers(0, 1000))
 def test_distinct_scores_are_those_of_unique_with_rounding_taken_out(numbers, seed):
     exact = np.array(numbers) / 20
-    rounded = exact * (1 + np.random.default_rng(seed).integers(-9, 10, len(exact)) * np.finfo(float).eps)
+    rounded = exact * (
+        1 + np.random.default_rng(seed).integers(-9, 10, len(exact)) * np.finfo(float).eps
+    )
     values, position = distinct(rounded)
     expected, places = np.unique(exact, return_inverse=True)
     np.testing.assert_allclose(values, expected, rtol=0, atol=SAME)
     assert position.tolist() == places.tolist()
     low, high = (np.searchsorted(expected, exact, side) for side in ("left", "right"))
-    assert first_from(values, rounded).tolist() == low.tolist() and first_above(values, rounded).tolist() == high.tolist()
+    assert (
+        first_from(values, rounded).tolist() == low.tolist()
+        and first_above(values, rounded).tolist() == high.tolist()
+    )

@@ -29,19 +29,25 @@ def fitted(X, y, **options) -> CumulativeConfidence:
 
 
 def naive(X, y, row, theta: float) -> float:
-    """From the definition; above all scores it is as at the highest, and theta itself is above the cut, also a rounded one."""
+    """From the definition; above all scores it is as at the highest, and theta itself is above the
+    cut, also a rounded one.
+    """
     k, s, theta = row.argmax(), row.max(), theta - 1e-12  # (.4 + .5) / 2 is not the double 9 / 20
     mine = [(x.max(), int(label == k)) for x, label in zip(X, y, strict=True) if x.argmax() == k]
     s = min(s, max(score for score, _ in mine))
     below = [right for score, right in mine if score < theta]
-    return float(np.mean(below if s < theta and below else [right for score, right in mine if score >= s]))
+    return float(
+        np.mean(below if s < theta and below else [right for score, right in mine if score >= s])
+    )
 
 
 @given(st.integers(0, 10_000), st.integers(2, 30))
 def test_it_is_the_share_of_right_rows_with_such_scores_or_better(seed, votes):
     X, y = drawn(40, seed, votes)
     new, _ = drawn(20, seed + 1)
-    np.testing.assert_allclose(fitted(X, y).predict_confidence(new), [naive(X, y, row, -1) for row in new], atol=1e-12)
+    np.testing.assert_allclose(
+        fitted(X, y).predict_confidence(new), [naive(X, y, row, -1) for row in new], atol=1e-12
+    )
 
 
 @given(st.integers(0, 10_000))
@@ -51,7 +57,11 @@ def test_below_the_median_it_is_one_bin(seed):
     medians = [np.median(X.max(axis=1)[X.argmax(axis=1) == k]) for k in range(3)]
     model = fitted(X, y, theta="median")
     assert [curve["theta"] for curve in model.curves_] == medians
-    np.testing.assert_allclose(model.predict_confidence(new), [naive(X, y, row, medians[row.argmax()]) for row in new], atol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_confidence(new),
+        [naive(X, y, row, medians[row.argmax()]) for row in new],
+        atol=1e-12,
+    )
 
 
 @settings(max_examples=20)
@@ -69,7 +79,11 @@ def test_no_observed_score_cuts_better_than_the_best(seed):
 
         losses = {theta: loss(theta) for theta in np.unique(X.max(axis=1)[mine]).tolist()}
         assert losses[curve["theta"].item()] <= min(losses.values()) + 1e-12  # round-off of sums
-        np.testing.assert_allclose(model.predict_confidence(X[mine]), [naive(X, y, row, curve["theta"]) for row in X[mine]], atol=1e-12)
+        np.testing.assert_allclose(
+            model.predict_confidence(X[mine]),
+            [naive(X, y, row, curve["theta"]) for row in X[mine]],
+            atol=1e-12,
+        )
 
 
 @pytest.mark.parametrize("theta", ["none", "median", "best"])
@@ -81,19 +95,28 @@ def test_a_row_of_weight_two_is_two_rows(theta):
     weighted._fit_scores(Rows(X, y, weight.astype(float)))
     twice = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight), theta=theta)
     new, _ = drawn(100, seed=2)
-    np.testing.assert_allclose(weighted._confidence(new, TopLabel.of(new)), twice.predict_confidence(new), atol=1e-12)
+    np.testing.assert_allclose(
+        weighted._confidence(new, TopLabel.of(new)), twice.predict_confidence(new), atol=1e-12
+    )
 
 
 def test_the_record_says_where_it_cuts():
     X, y = drawn(40)
     assert fitted(X, y).describe() == {"theta": {"0": None, "1": None, "2": None}}
-    assert fitted(X, y, theta="median").describe()["theta"]["0"] == np.median(X.max(axis=1)[X.argmax(axis=1) == 0])
+    assert fitted(X, y, theta="median").describe()["theta"]["0"] == np.median(
+        X.max(axis=1)[X.argmax(axis=1) == 0]
+    )
 
 
 def test_a_class_that_is_never_predicted_is_named():
     X, y = drawn(60)
     X[X.argmax(axis=1) == 1] = [1.0, 0.0, 0.0]
-    with pytest.warns(UserWarning, match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
+    ):
         model = fitted(X, y, theta="best")
-    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx((X.argmax(axis=1) == y).mean())
+    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx(
+        (X.argmax(axis=1) == y).mean()
+    )
     assert model.describe()["theta"]["1"] is None

@@ -1,4 +1,6 @@
-"""Beta calibration: scikit-learn's logistic regression where no bound holds, and the conditions of a minimum where one does."""
+"""Beta calibration: scikit-learn's logistic regression where no bound holds, and the conditions of
+a minimum where one does.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,12 @@ from kdgraph.parents import GivenScores
 PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
 
 
-def drawn(a: float, b: float, c: float, n: int = 800, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, labels, and how likely the prediction is right: log odds a log s - b log(1 - s) + c of its score s."""
+def drawn(
+    a: float, b: float, c: float, n: int = 800, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, labels, and how likely the prediction is right: log odds a log s - b log(1 - s) + c of
+    its score s.
+    """
     rng = np.random.default_rng(seed)
     s, k = rng.uniform(0.4, 0.98, size=n), rng.integers(3, size=n)
     X = np.repeat((1 - s[:, None]) / 2, 3, axis=1)
@@ -35,11 +41,17 @@ def test_it_is_logistic_regression_where_both_coefficients_are_positive():
     found = fitted(X, y, by_class=False)
     s = X.max(axis=1)
     terms = np.stack([np.log(s), -np.log(1 - s)], axis=1)
-    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(terms, X.argmax(axis=1) == y)
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
+        terms, X.argmax(axis=1) == y
+    )
     expected = [*theirs.coef_[0], *theirs.intercept_]
     assert (theirs.coef_ > 0).all()
-    np.testing.assert_allclose(found.curves_[0]["coefficients"], expected, rtol=1e-4)  # both stop at a slope, not at a coefficient
-    np.testing.assert_allclose(found.predict_confidence(X), theirs.predict_proba(terms)[:, 1], rtol=1e-5)
+    np.testing.assert_allclose(
+        found.curves_[0]["coefficients"], expected, rtol=1e-4
+    )  # both stop at a slope, not at a coefficient
+    np.testing.assert_allclose(
+        found.predict_confidence(X), theirs.predict_proba(terms)[:, 1], rtol=1e-5
+    )
 
 
 def test_class_by_class_it_is_one_for_each():
@@ -47,25 +59,37 @@ def test_class_by_class_it_is_one_for_each():
     by_class = fitted(X, y).predict_confidence(X)
     for k in range(3):
         mine = X.argmax(axis=1) == k
-        np.testing.assert_allclose(by_class[mine], fitted(X[mine], y[mine], by_class=False).predict_confidence(X[mine]), rtol=1e-12)
+        np.testing.assert_allclose(
+            by_class[mine],
+            fitted(X[mine], y[mine], by_class=False).predict_confidence(X[mine]),
+            rtol=1e-12,
+        )
 
 
 def test_it_finds_the_truth():
     X, y, likely = drawn(2.0, 0.7, 0.5, n=40_000)
-    assert np.abs(fitted(X, y, by_class=False).predict_confidence(X) - likely).max() < 0.02  # three parameters' share of 1/sqrt(n) each
+    assert (
+        np.abs(fitted(X, y, by_class=False).predict_confidence(X) - likely).max() < 0.02
+    )  # three parameters' share of 1/sqrt(n) each
 
 
 @given(st.integers(0, 10_000), st.floats(-3, 3), st.floats(-1, 2))
 @settings(max_examples=25, deadline=None)
-@pytest.mark.filterwarnings("ignore:the confidence of any class is not what")  # where it would have to fall
+@pytest.mark.filterwarnings(
+    "ignore:the confidence of any class is not what"
+)  # where it would have to fall
 def test_the_loss_is_least_within_the_bounds_and_the_curve_never_falls(seed, a, b):
     X, y, _ = drawn(a, b, 0.0, n=300, seed=seed)
     model = fitted(X, y, by_class=False)
     coefficients, s = model.curves_[0]["coefficients"], X.max(axis=1)
-    away = expit(np.stack([np.log(s), -np.log(1 - s), np.ones(300)], axis=1) @ coefficients) - (X.argmax(axis=1) == y)
+    away = expit(np.stack([np.log(s), -np.log(1 - s), np.ones(300)], axis=1) @ coefficients) - (
+        X.argmax(axis=1) == y
+    )
     slope = np.array([(away * np.log(s)).mean(), (away * -np.log(1 - s)).mean(), away.mean()])
     free = coefficients > [1e-9, 1e-9, -np.inf]
-    assert (np.abs(slope[free]) < 1e-6).all() and (slope[~free] > -1e-6).all()  # it converges at 1e-7; sums of 300 rows
+    assert (np.abs(slope[free]) < 1e-6).all() and (
+        slope[~free] > -1e-6
+    ).all()  # it converges at 1e-7; sums of 300 rows
     assert (coefficients[:2] >= 0).all()
     order = np.argsort(s)
     assert (np.diff(model.predict_confidence(X)[order]) >= -1e-12).all()
@@ -90,7 +114,9 @@ def test_scores_of_0_and_1_are_clipped_and_counted():
     assert 0.99 < model.predict_confidence(X)[0] <= 1
 
 
-@pytest.mark.filterwarnings("ignore:the confidence of 1 is not what")  # which pytest.warns hears, and says again
+@pytest.mark.filterwarnings(
+    "ignore:the confidence of 1 is not what"
+)  # which pytest.warns hears, and says again
 def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
     X, y, _ = drawn(1.0, 1.0, 0.0)
     k, s = X.argmax(axis=1), X.max(axis=1)
@@ -98,9 +124,15 @@ def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
     with pytest.warns(UserWarning, match="the confidence there") as caught:
         model = fitted(X, y)
     assert [str(warning.message) for warning in caught] == [
-        "the calibration rows predicted as 0 are all right or all wrong: the confidence there is their share of right ones",
+        (
+            "the calibration rows predicted as 0 are all right or all wrong: the confidence there"
+            " is their share of right ones"
+        ),
         "the fit of 1 runs to a bound: the confidence there is the share of right calibration rows",
-        "the confidence of 1 is not what the shares of right calibration rows allow in some bins of scores: look at it",
+        (
+            "the confidence of 1 is not what the shares of right calibration rows allow in some"
+            " bins of scores: look at it"
+        ),
     ]
     assert {warning.filename for warning in caught} == {__file__}
     found = model.predict_confidence(X)
@@ -110,6 +142,9 @@ def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
 def test_a_fit_that_does_not_converge_is_named(monkeypatch):
     X, y, _ = drawn(1.0, 1.0, 0.0)
     monkeypatch.setattr("kdgraph.calibration.top_label.temperature._SLACK", 0.0)
-    with pytest.warns(UserWarning, match=r"^the fit of any class did not converge: the confidence there may be improved upon$") as caught:
+    with pytest.warns(
+        UserWarning,
+        match=r"^the fit of any class did not converge: the confidence there may be improved upon$",
+    ) as caught:
         fitted(X, y, by_class=False)
     assert caught[0].filename == __file__

@@ -26,7 +26,9 @@ def fitted(X, y, **options) -> HistogramBinning:
 
 
 def naive(X, y, new, bins: int, by_class: bool) -> np.ndarray:
-    """Row by row, from the definition: the bin is (lower, upper], 0 is in the first; an empty one has the precision of its class."""
+    """Row by row, from the definition: the bin is (lower, upper], 0 is in the first; an empty one
+    has the precision of its class.
+    """
 
     def bin_of(score: float) -> int:
         return next(b for b in range(bins) if score <= (b + 1) / bins)
@@ -44,7 +46,10 @@ def naive(X, y, new, bins: int, by_class: bool) -> np.ndarray:
 def test_it_is_the_share_of_right_rows_in_the_bin(seed, bins, by_class):
     X, y = drawn(30, seed)
     new, _ = drawn(20, seed + 1)
-    X[:3], y[:3] = np.eye(3), [0, 1, 2]  # every class is predicted, so that nothing is to be warned of, and scores of exactly 1
+    X[:3], y[:3] = (
+        np.eye(3),
+        [0, 1, 2],
+    )  # every class is predicted, so that nothing is to be warned of, and scores of exactly 1
     found = fitted(X, y, bins=bins, by_class=by_class).predict_confidence(new)
     np.testing.assert_allclose(found, naive(X, y, new, bins, by_class), atol=1e-15)
 
@@ -91,9 +96,14 @@ def test_a_class_that_is_never_predicted_is_named():
     X, y = drawn(60)
     X = X[X.argmax(axis=1) != 1]
     y = y[: len(X)]
-    with pytest.warns(UserWarning, match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
+    ):
         model = fitted(X, y)
-    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx((X.argmax(axis=1) == y).mean())
+    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx(
+        (X.argmax(axis=1) == y).mean()
+    )
 
 
 def test_a_row_of_weight_two_is_two_rows():

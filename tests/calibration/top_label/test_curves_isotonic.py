@@ -31,21 +31,37 @@ def test_it_is_scikit_learns(by_class):
     model.n_features_in_ = 3
     found, predicted = model.predict_confidence(new), X.argmax(axis=1)
     for k in range(3) if by_class else [None]:
-        mine, to = (predicted == k, new.argmax(axis=1) == k) if by_class else (slice(None), slice(None))
-        theirs = IsotonicRegression(out_of_bounds="clip").fit(X[mine].max(axis=1), (predicted == y)[mine], sample_weight=weight[mine])
-        np.testing.assert_allclose(found[to], theirs.predict(new[to].max(axis=1)), rtol=1e-12)  # two ways to draw a straight line
+        mine, to = (
+            (predicted == k, new.argmax(axis=1) == k) if by_class else (slice(None), slice(None))
+        )
+        theirs = IsotonicRegression(out_of_bounds="clip").fit(
+            X[mine].max(axis=1), (predicted == y)[mine], sample_weight=weight[mine]
+        )
+        np.testing.assert_allclose(
+            found[to], theirs.predict(new[to].max(axis=1)), rtol=1e-12
+        )  # two ways to draw a straight line
 
 
 def test_what_is_learnt_is_arrays():
     X, y = drawn()
     model = IsotonicConfidence(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
-    assert all(set(curve) == {"score", "share"} and (np.diff(curve["share"]) >= 0).all() for curve in model.curves_)
+    assert all(
+        set(curve) == {"score", "share"} and (np.diff(curve["share"]) >= 0).all()
+        for curve in model.curves_
+    )
 
 
 def test_a_class_that_is_never_predicted_is_named():
     X, y = drawn()
     kept = X.argmax(axis=1) != 1
-    with pytest.warns(UserWarning, match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$") as caught:
-        model = IsotonicConfidence(PARENT).fit(X[kept], y[kept], X_calibration=X[kept], y_calibration=y[kept])
+    with pytest.warns(
+        UserWarning,
+        match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
+    ) as caught:
+        model = IsotonicConfidence(PARENT).fit(
+            X[kept], y[kept], X_calibration=X[kept], y_calibration=y[kept]
+        )
     assert caught[0].filename == __file__
-    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx((X.argmax(axis=1) == y)[kept].mean())
+    assert model.predict_confidence([[0.1, 0.8, 0.1]])[0] == pytest.approx(
+        (X.argmax(axis=1) == y)[kept].mean()
+    )

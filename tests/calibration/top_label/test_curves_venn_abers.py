@@ -1,4 +1,6 @@
-"""Venn-Abers predictors against their definition: isotonic regression of scikit-learn with the new row added, wrong and right."""
+"""Venn-Abers predictors against their definition: isotonic regression of scikit-learn with the new
+row added, wrong and right.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def fitted(score, right, weight=None) -> VennAbers:
     model = VennAbers(PARENT, by_class=False)
     model.classes_, model.estimator_, model.n_features_in_ = np.arange(2), PARENT, 2
     rows = Rows(
-        of_scores(score), 1 - np.asarray(right, dtype=int), np.ones(len(score)) if weight is None else np.asarray(weight, dtype=float)
+        of_scores(score),
+        1 - np.asarray(right, dtype=int),
+        np.ones(len(score)) if weight is None else np.asarray(weight, dtype=float),
     )
     model._fit_after(rows, rows)
     return model
@@ -35,22 +39,30 @@ def naive(score, right, weight, new) -> np.ndarray:
     found = []
     for s in new:
         pair = [
-            IsotonicRegression().fit(np.append(score, s), np.append(right, label), sample_weight=np.append(weight, 1.0)).predict([s])[0]
+            IsotonicRegression()
+            .fit(np.append(score, s), np.append(right, label), sample_weight=np.append(weight, 1.0))
+            .predict([s])[0]
             for label in (0, 1)
         ]
         found.append(pair)
     return np.array(found)
 
 
-WEIGHTED_ROWS = st.lists(st.tuples(st.integers(50, 60), st.booleans(), st.integers(1, 3)), min_size=1, max_size=30)
-REAL_ROWS = st.lists(st.tuples(st.floats(0.5, 1.0), st.booleans(), st.floats(0.1, 5.0)), min_size=1, max_size=30)
+WEIGHTED_ROWS = st.lists(
+    st.tuples(st.integers(50, 60), st.booleans(), st.integers(1, 3)), min_size=1, max_size=30
+)
+REAL_ROWS = st.lists(
+    st.tuples(st.floats(0.5, 1.0), st.booleans(), st.floats(0.1, 5.0)), min_size=1, max_size=30
+)
 
 
 @given(WEIGHTED_ROWS, st.lists(st.integers(500, 610), min_size=1, max_size=8))
 def test_both_are_isotonic_regressions_with_the_row_added(rows, new):
     score, right, weight = np.array(rows, dtype=float).T
     found = fitted(score / 100, right, weight).predict_interval(of_scores(np.array(new) / 1000))
-    np.testing.assert_allclose(found, naive(score / 100, right, weight, np.array(new) / 1000), atol=1e-12)  # sums in another order
+    np.testing.assert_allclose(
+        found, naive(score / 100, right, weight, np.array(new) / 1000), atol=1e-12
+    )  # sums in another order
 
 
 @given(REAL_ROWS)
@@ -66,7 +78,11 @@ def test_many_rows_with_ties():
     score = rng.integers(60, 100, size=400) / 100
     right = rng.random(400) < score
     new = rng.uniform(0.55, 1, size=60)
-    np.testing.assert_allclose(fitted(score, right).predict_interval(of_scores(new)), naive(score, right, np.ones(400), new), atol=1e-12)
+    np.testing.assert_allclose(
+        fitted(score, right).predict_interval(of_scores(new)),
+        naive(score, right, np.ones(400), new),
+        atol=1e-12,
+    )
 
 
 def test_the_confidence_lies_between_and_comes_near_isotonic_regression():
@@ -80,12 +96,17 @@ def test_the_confidence_lies_between_and_comes_near_isotonic_regression():
     np.testing.assert_allclose(confidence, p1 / (1 - p0 + p1), rtol=1e-15)
     isotonic = IsotonicRegression(out_of_bounds="clip").fit(score, right).predict(new[:, 0])
     inside = slice(5, -5)  # at its ends isotonic regression rests on few rows
-    assert np.abs(confidence - isotonic)[inside].max() < 0.03 and np.abs(confidence - new[:, 0] ** 2)[inside].max() < 0.06
+    assert (
+        np.abs(confidence - isotonic)[inside].max() < 0.03
+        and np.abs(confidence - new[:, 0] ** 2)[inside].max() < 0.06
+    )
 
 
 def test_where_all_rows_are_right_one_wrong_row_is_thought_of():
     model = fitted(np.linspace(0.6, 0.9, 9), np.ones(9))
-    np.testing.assert_allclose(model.predict_interval([[0.95, 0.05], [0.55, 0.45]]), [[0.9, 1.0], [0.0, 1.0]])
+    np.testing.assert_allclose(
+        model.predict_interval([[0.95, 0.05], [0.55, 0.45]]), [[0.9, 1.0], [0.0, 1.0]]
+    )
     np.testing.assert_allclose(model.predict_confidence([[0.95, 0.05]]), 1 / 1.1)
 
 
@@ -94,11 +115,19 @@ def test_class_by_class():
     parent = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
     X, y = rng.dirichlet(np.ones(3), size=300), rng.integers(3, size=300)
     k = X.argmax(axis=1)
-    with pytest.warns(UserWarning, match=r"^no calibration row is predicted as 2: the confidence there is that of all rows$") as caught:
+    with pytest.warns(
+        UserWarning,
+        match=r"^no calibration row is predicted as 2: the confidence there is that of all rows$",
+    ) as caught:
         model = VennAbers(parent).fit(X, y, X_calibration=X[k != 2], y_calibration=y[k != 2])
     assert caught[0].filename == __file__
     found, interval = model.predict_confidence(X), model.predict_interval(X)
     for one in range(2):
         score, right = X[k == one].max(axis=1), (y == one)[k == one]
-        np.testing.assert_allclose(interval[k == one], naive(score, right, np.ones(len(score)), score), atol=1e-12)
-    assert np.allclose(found[k == 2], (k == y)[k != 2].mean()) and (interval[k == 2] == found[k == 2][:, None]).all()
+        np.testing.assert_allclose(
+            interval[k == one], naive(score, right, np.ones(len(score)), score), atol=1e-12
+        )
+    assert (
+        np.allclose(found[k == 2], (k == y)[k != 2].mean())
+        and (interval[k == 2] == found[k == 2][:, None]).all()
+    )

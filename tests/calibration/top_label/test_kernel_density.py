@@ -16,7 +16,9 @@ from kdgraph.parents import GivenScores
 
 PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
 ALONE = FrozenEstimator(GivenScores().fit(np.empty((0, 2))))
-pytestmark = pytest.mark.filterwarnings("ignore:the confidence of .* goes up and down")  # as narrow bandwidths on few rows should
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the confidence of .* goes up and down"
+)  # as narrow bandwidths on few rows should
 
 
 def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -24,7 +26,9 @@ def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.dirichlet(np.full(3, 0.5), size=n)
     top = X.argmax(axis=1)
-    return X, np.where(rng.random(n) < X.max(axis=1) ** 2, top, (top + rng.integers(1, 3, size=n)) % 3)
+    return X, np.where(
+        rng.random(n) < X.max(axis=1) ** 2, top, (top + rng.integers(1, 3, size=n)) % 3
+    )
 
 
 def fitted(X, y, **options) -> KernelDensityConfidence:
@@ -34,7 +38,9 @@ def fitted(X, y, **options) -> KernelDensityConfidence:
 
 def density(rows, points, bandwidth) -> np.ndarray:
     """Eq. 7 times the number of rows, by scikit-learn."""
-    return len(rows) * np.exp(KernelDensity(bandwidth=bandwidth).fit(rows[:, None]).score_samples(points[:, None]))
+    return len(rows) * np.exp(
+        KernelDensity(bandwidth=bandwidth).fit(rows[:, None]).score_samples(points[:, None])
+    )
 
 
 @pytest.mark.parametrize("bandwidth", [0.02, 0.2, "b_mon2"])
@@ -47,7 +53,9 @@ def test_it_is_equation_9_of_scikit_learns_densities(bandwidth):
         grid, b = curve["score"], curve["bandwidth"].item()
         assert (grid[0], grid[-1], len(grid)) == (X[mine, k].min(), X[mine, k].max(), 512)
         a, c = density(right, grid, b), density(wrong, grid, b)
-        np.testing.assert_allclose(curve["confidence"], a / (a + c), atol=1e-8)  # its log sums are known to 1e-9
+        np.testing.assert_allclose(
+            curve["confidence"], a / (a + c), atol=1e-8
+        )  # its log sums are known to 1e-9
 
 
 def test_all_rows_that_score_for_the_class_dilute_it():
@@ -55,24 +63,45 @@ def test_all_rows_that_score_for_the_class_dilute_it():
     diluted = fitted(X, y, bandwidth=0.05, condition="all")
     for k, curve in enumerate(diluted.curves_):
         right = (X.argmax(axis=1) == k) & (y == k)
-        a, c = density(X[right, k], curve["score"], 0.05), density(X[~right, k], curve["score"], 0.05)
+        a, c = (
+            density(X[right, k], curve["score"], 0.05),
+            density(X[~right, k], curve["score"], 0.05),
+        )
         np.testing.assert_allclose(curve["confidence"], a / (a + c), atol=1e-8)
     new, _ = drawn(200, seed=1)
-    assert (diluted.predict_confidence(new) <= fitted(X, y, bandwidth=0.05).predict_confidence(new) + 1e-12).all()
-    high = new.max(axis=1) > 0.75  # 5 bandwidths above what a row can score for a class that it is not predicted as
-    np.testing.assert_allclose(diluted.predict_confidence(new[high]), fitted(X, y, bandwidth=0.05).predict_confidence(new[high]), atol=1e-3)
+    assert (
+        diluted.predict_confidence(new)
+        <= fitted(X, y, bandwidth=0.05).predict_confidence(new) + 1e-12
+    ).all()
+    high = (
+        new.max(axis=1) > 0.75
+    )  # 5 bandwidths above what a row can score for a class that it is not predicted as
+    np.testing.assert_allclose(
+        diluted.predict_confidence(new[high]),
+        fitted(X, y, bandwidth=0.05).predict_confidence(new[high]),
+        atol=1e-3,
+    )
 
 
 def test_reflected_kernels_lose_nothing_at_the_boundary():
-    """Right rows fill [0.5, 1], wrong ones stand at 1: half of their kernels is beyond it, and so is half of the right ones' there."""
+    """Right rows fill [0.5, 1], wrong ones stand at 1: half of their kernels is beyond it, and so
+    is half of the right ones' there.
+    """
     right, wrong = np.linspace(0.5, 1, 500), np.full(50, 1.0)
     curve = at_scores(right, wrong, bandwidth=0.05, boundary="reflect").curves_[0]
-    a, c = (np.sum([density(at, curve["score"], 0.05) for at in (rows, -rows, 2 - rows)], axis=0) for rows in (right, wrong))
+    a, c = (
+        np.sum([density(at, curve["score"], 0.05) for at in (rows, -rows, 2 - rows)], axis=0)
+        for rows in (right, wrong)
+    )
     np.testing.assert_allclose(curve["confidence"], a / (a + c), atol=1e-8)
     half = at_scores(right, wrong, bandwidth=0.05).curves_[0]["confidence"]
-    assert curve["confidence"][-1] == pytest.approx(half[-1], abs=1e-3)  # of both kinds half is lost right at the boundary,
+    assert curve["confidence"][-1] == pytest.approx(
+        half[-1], abs=1e-3
+    )  # of both kinds half is lost right at the boundary,
     inside = np.searchsorted(curve["score"], 0.95)
-    assert a[inside] > 1.1 * density(right, curve["score"], 0.05)[inside]  # and less of either, a bandwidth from it
+    assert (
+        a[inside] > 1.1 * density(right, curve["score"], 0.05)[inside]
+    )  # and less of either, a bandwidth from it
 
 
 def at_scores(right, wrong, **options) -> KernelDensityConfidence:
@@ -95,7 +124,9 @@ def test_more_right_rows_never_lower_it_at_one_bandwidth(right, wrong, more, ban
     """More of them between the lowest and the highest score, which the grid spans."""
     low, high = min(right + wrong), max(right + wrong)
     before = at_scores(right, wrong, bandwidth=bandwidth).curves_[0]["confidence"]
-    after = at_scores([*right, *np.clip(more, low, high)], wrong, bandwidth=bandwidth).curves_[0]["confidence"]
+    after = at_scores([*right, *np.clip(more, low, high)], wrong, bandwidth=bandwidth).curves_[0][
+        "confidence"
+    ]
     assert (after >= before - 1e-8).all()  # log sums are known to 1e-9
 
 
@@ -103,9 +134,9 @@ def test_beyond_the_scores_it_is_the_edges():
     X, y = drawn(300)
     model = fitted(X, y)
     curve = model.curves_[0]
-    assert model.predict_confidence([[0.335, 0.335 - 1e-3, 0.331], [1.0, 0.0, 0.0]]) == pytest.approx(
-        curve["confidence"][[0, -1]], abs=1e-3
-    )
+    assert model.predict_confidence(
+        [[0.335, 0.335 - 1e-3, 0.331], [1.0, 0.0, 0.0]]
+    ) == pytest.approx(curve["confidence"][[0, -1]], abs=1e-3)
     assert model._at(curve, np.array([0.0, 2.0])) == pytest.approx(curve["confidence"][[0, -1]])
 
 
@@ -120,14 +151,20 @@ def test_one_curve_for_all_classes():
 def test_what_the_record_says():
     X, y = drawn(600)
     said = fitted(X, y, bandwidth="b_mon").describe()
-    assert said["sign_changes"] == {"0": 0, "1": 0, "2": 0} and said["step"] == 0.0005 and said["first"] == 0.005
+    assert (
+        said["sign_changes"] == {"0": 0, "1": 0, "2": 0}
+        and said["step"] == 0.0005
+        and said["first"] == 0.005
+    )
     steps = [(b - 0.005) / 0.0005 for b in said["bandwidth"].values()]
     np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
     assert fitted(X, y, bandwidth=0.1).describe()["bandwidth"] == {"0": 0.1, "1": 0.1, "2": 0.1}
 
 
 def test_the_less_a_rule_forbids_the_better_it_fits():
-    """Salamon et al., Figure 19: NLL falls as constraints relax; here of the calibration rows themselves, in the mean."""
+    """Salamon et al., Figure 19: NLL falls as constraints relax; here of the calibration rows
+    themselves, in the mean.
+    """
     losses = {rule: [] for rule in ("b_mon", "b_mon2", "b_mon4")}
     for seed in range(4):
         X, y = drawn(600, seed)
@@ -141,16 +178,30 @@ def test_the_less_a_rule_forbids_the_better_it_fits():
 def test_a_class_that_is_always_right_has_its_precision_and_is_named():
     X, y = drawn(200)
     y = np.where(X.argmax(axis=1) == 2, 2, y)
-    sentence = r"^the calibration rows predicted as 2 are all right or all wrong: the confidence there is their share of right ones$"
+    sentence = (
+        r"^the calibration rows predicted as 2 are all right or all wrong: the confidence there is"
+        r" their share of right ones$"
+    )
     with pytest.warns(UserWarning, match=sentence):
         model = fitted(X, y)
-    assert model.predict_confidence([[0.1, 0.1, 0.8]]) == [1.0] and model.describe()["bandwidth"]["2"] is None
+    assert (
+        model.predict_confidence([[0.1, 0.1, 0.8]]) == [1.0]
+        and model.describe()["bandwidth"]["2"] is None
+    )
 
 
 def test_a_class_for_which_no_kernel_is_wide_enough_has_its_precision_and_is_named():
-    s = np.array([0.5625, 0.9375, 0.75, 0.25, 0.125])  # of class 0 a right row on either side of the wrong one, as far from it
+    s = np.array(
+        [0.5625, 0.9375, 0.75, 0.25, 0.125]
+    )  # of class 0 a right row on either side of the wrong one, as far from it
     X, y = np.stack([s, 1 - s], axis=1), np.array([0, 0, 1, 1, 0])
-    with pytest.warns(UserWarning, match=r"^the fit of 0 runs to a bound: the confidence there is the share of right calibration rows$"):
+    with pytest.warns(
+        UserWarning,
+        match=(
+            r"^the fit of 0 runs to a bound: the confidence there is the share of right calibration"
+            r" rows$"
+        ),
+    ):
         model = fitted(X, y, bandwidth="b_mon", first=0.8, step=0.05)
     assert model.predict_confidence([[0.7, 0.3]]) == pytest.approx([2 / 3])
 
@@ -170,8 +221,17 @@ def test_a_row_of_weight_two_is_two_rows():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"bandwidth": "b_mon3"}, "bandwidth must be one of b_mon, b_mon2, b_mon4, b_opt or a number in (0, inf), got 'b_mon3'"),
-        ({"bandwidth": -1.0}, "bandwidth must be one of b_mon, b_mon2, b_mon4, b_opt or in (0, inf), got -1.0"),
+        (
+            {"bandwidth": "b_mon3"},
+            (
+                "bandwidth must be one of b_mon, b_mon2, b_mon4, b_opt or a number in (0, inf), got"
+                " 'b_mon3'"
+            ),
+        ),
+        (
+            {"bandwidth": -1.0},
+            "bandwidth must be one of b_mon, b_mon2, b_mon4, b_opt or in (0, inf), got -1.0",
+        ),
         ({"grid": 100}, "grid must be in [512, inf), got 100"),
         ({"step": 0}, "step must be in (0, 1], got 0"),
     ],

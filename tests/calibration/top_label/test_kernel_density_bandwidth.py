@@ -1,4 +1,6 @@
-"""The bandwidth search against the plain scan in exact log odds, where tails are sparse and where scores saturate, and against decimals."""
+"""The bandwidth search against the plain scan in exact log odds, where tails are sparse and where
+scores saturate, and against decimals.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def turns_at(right: np.ndarray, wrong: np.ndarray, bandwidth: float) -> int:
 
 
 def log_sum(exponent: np.ndarray) -> np.ndarray:
-    """What scipy calls ``logsumexp``, by row: half of its time goes to finding out what kind of numbers it was given."""
+    """What scipy calls ``logsumexp``, by row: half of its time goes to finding out what kind of
+    numbers it was given.
+    """
     most = exponent.max(axis=1)
     return np.log(np.exp(exponent - most[:, None]).sum(axis=1)) + most
 
@@ -98,12 +102,16 @@ def test_so_it_is_of_a_handful_of_rows(seed, n_right, n_wrong, changes):
     found = narrowest(kernels(*rows), grid, changes, first=FIRST, step=0.01)
     known = [turns(*rows, grid, b) for b in FIRST + 0.01 * np.arange(100)]
     expected = next((j for j, n in enumerate(known) if n <= changes), None)
-    assert (found and found.bandwidth) == (None if expected is None else pytest.approx(FIRST + 0.01 * expected, abs=1e-12))
+    assert (found and found.bandwidth) == (
+        None if expected is None else pytest.approx(FIRST + 0.01 * expected, abs=1e-12)
+    )
 
 
 @pytest.mark.parametrize("drawn", [sparse, saturated])
 def test_a_series_that_does_not_know_its_error_would_be_wrong_here(drawn: Draw, monkeypatch):
-    """These sets are hard: taken at its word, round-off in the tails makes turns. If they were easy the tests above would show little."""
+    """These sets are hard: taken at its word, round-off in the tails makes turns. If they were easy
+    the tests above would show little.
+    """
     monkeypatch.setattr(kernel_sums, "SERIES_ERROR", 1e-300)
     wrong = 0
     for seed in range(12):
@@ -123,7 +131,12 @@ def exact_turns(right, wrong, grid, bandwidth: float) -> int:
             votes, count = np.unique(rows, return_counts=True)
             places = [(Decimal(float(v)), int(c)) for v, c in zip(votes, count, strict=True)]
             square = 2 * Decimal(bandwidth) ** 2
-            sums.append([sum(c * (-((Decimal(float(s)) - v) ** 2) / square).exp() for v, c in places) for s in grid])
+            sums.append(
+                [
+                    sum(c * (-((Decimal(float(s)) - v) ** 2) / square).exp() for v, c in places)
+                    for s in grid
+                ]
+            )
         odds = [t / f for t, f in zip(*sums, strict=True)]
     signs = [1 if b > a else -1 for a, b in pairwise(odds) if a != b]
     return sum(a != b for a, b in pairwise(signs))
@@ -143,8 +156,13 @@ def test_between_the_votes_of_ten_trees_the_confidence_is_level(seed):
 def test_stricter_rules_give_wider_kernels():
     for seed in range(5):
         rows = sparse(seed)
-        found = [narrowest(kernels(*rows), grid_of(*rows), SIGN_CHANGES[rule]) for rule in ("b_mon", "b_mon2", "b_mon4")]
-        bandwidths, changes = zip(*(each or pytest.fail("none found") for each in found), strict=True)
+        found = [
+            narrowest(kernels(*rows), grid_of(*rows), SIGN_CHANGES[rule])
+            for rule in ("b_mon", "b_mon2", "b_mon4")
+        ]
+        bandwidths, changes = zip(
+            *(each or pytest.fail("none found") for each in found), strict=True
+        )
         assert list(bandwidths) == sorted(bandwidths, reverse=True)
         assert all(n <= most for n, most in zip(changes, (0, 2, 4), strict=True))
 
@@ -159,7 +177,9 @@ def test_where_right_and_wrong_rows_have_one_middle_no_kernel_is_wide_enough():
 def test_one_score_alone_has_no_slope():
     rows = np.array([0.7, 0.7]), np.array([0.7])
     assert narrowest(kernels(*rows), np.array([0.7]), 0) == (0.005, 0)
-    assert Curve.of(kernels(*rows), np.array([0.7]), 0.005).confidence == pytest.approx([2 / 3], abs=1e-12)
+    assert Curve.of(kernels(*rows), np.array([0.7]), 0.005).confidence == pytest.approx(
+        [2 / 3], abs=1e-12
+    )
 
 
 def test_zeros_are_skipped_and_the_first_sign_is_no_change():

@@ -30,18 +30,29 @@ def naive(score, correct, weight, bandwidth: float, boundary: str) -> float:
     losses = []
     for i in range(len(score)):
         others = np.arange(len(score)) != i
-        kernel = sum(np.exp(-(((score[i] - image) / bandwidth) ** 2) / 2) for image in images) * weight
+        kernel = (
+            sum(np.exp(-(((score[i] - image) / bandwidth) ** 2) / 2) for image in images) * weight
+        )
         right, wrong = kernel[others & correct].sum(), kernel[others & ~correct].sum()
-        losses.append(-np.log(np.clip((right if correct[i] else wrong) / (right + wrong), 1e-12, 1 - 1e-12)))
+        losses.append(
+            -np.log(np.clip((right if correct[i] else wrong) / (right + wrong), 1e-12, 1 - 1e-12))
+        )
     return float(np.average(losses, weights=weight))
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 10_000), st.sampled_from([3, 25]), st.floats(0.05, 1), st.sampled_from(["none", "reflect"]))
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([3, 25]),
+    st.floats(0.05, 1),
+    st.sampled_from(["none", "reflect"]),
+)
 def test_it_is_the_mean_over_rows_that_are_taken_away(seed, n, bandwidth, boundary):
     rows = drawn(n, seed)
     found = leave_one_out_nll(kernels(*rows, boundary), *rows, bandwidth)
-    assert found == pytest.approx(naive(*rows, bandwidth, boundary), abs=1e-8)  # logs are known to 1e-9
+    assert found == pytest.approx(
+        naive(*rows, bandwidth, boundary), abs=1e-8
+    )  # logs are known to 1e-9
 
 
 @pytest.mark.parametrize(("n", "seed"), [(30, 0), (150, 1)])
@@ -62,5 +73,8 @@ def test_of_equals_it_is_the_widest():
 def test_a_row_that_is_far_from_all_others_costs_no_underflow():
     score, correct = np.array([0.1, 0.5, 0.9]), np.array([False, True, False])
     sums = kernels(score, correct, np.ones(3))
-    # 0.1 is judged by the nearer right row, 0.5 by wrong ones alone, 0.9 by the nearer right row: all wrong, as far as the clip goes
-    assert leave_one_out_nll(sums, score, correct, np.ones(3), 0.005) == pytest.approx(-np.log(1e-12), rel=1e-4)
+    # 0.1 is judged by the nearer right row, 0.5 by wrong ones alone, 0.9 by the nearer right row:
+    # all wrong, as far as the clip goes
+    assert leave_one_out_nll(sums, score, correct, np.ones(3), 0.005) == pytest.approx(
+        -np.log(1e-12), rel=1e-4
+    )

@@ -23,23 +23,39 @@ def naive(score, weight, points, bandwidth: float, boundary: str = "none") -> np
     return logsumexp(np.concatenate(exponents, axis=1), axis=1, b=np.tile(weight, len(centres)))
 
 
-@given(st.integers(0, 10_000), st.sampled_from([1, 2, 30]), st.floats(1e-3, 2), st.sampled_from(["none", "reflect"]))
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1, 2, 30]),
+    st.floats(1e-3, 2),
+    st.sampled_from(["none", "reflect"]),
+)
 def test_in_logs_it_is_exact_however_far_out(seed, n, bandwidth, boundary):
     score, weight = drawn(n, seed)
     points = np.linspace(-3, 4, 50)
     value, error = KernelSum.of(score, weight, boundary).log(points, bandwidth)
-    np.testing.assert_allclose(value, naive(score, weight, points, bandwidth, boundary), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        value, naive(score, weight, points, bandwidth, boundary), rtol=1e-12, atol=1e-12
+    )
     assert (error < 1e-12 + 1e-14 * np.abs(value)).all()
 
 
-@given(st.integers(0, 10_000), st.sampled_from([1, 2, 12]), st.floats(0.003, 2), st.sampled_from(["none", "reflect"]))
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1, 2, 12]),
+    st.floats(0.003, 2),
+    st.sampled_from(["none", "reflect"]),
+)
 def test_a_row_can_be_left_out(seed, n, bandwidth, boundary):
     score, weight = drawn(n, seed)
     score[n // 2] = score[0]  # equal scores are several rows
     value, _ = KernelSum.of(score, weight, boundary).log(score, bandwidth, np.arange(n))
     for i in range(n):
         others = np.arange(n) != i
-        expected = naive(score[others], weight[others], score[i : i + 1], bandwidth, boundary)[0] if n > 1 else -np.inf
+        expected = (
+            naive(score[others], weight[others], score[i : i + 1], bandwidth, boundary)[0]
+            if n > 1
+            else -np.inf
+        )
         assert value[i] == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
@@ -47,7 +63,10 @@ def test_a_row_can_be_left_out(seed, n, bandwidth, boundary):
 @pytest.mark.parametrize("n", [1, 40, 3000])
 def test_a_series_keeps_to_the_error_that_it_states(n, boundary):
     score, weight = drawn(n)
-    sums, points = KernelSum.of(score, weight, boundary), np.linspace(score.min(), score.max() + 0.1, 101)
+    sums, points = (
+        KernelSum.of(score, weight, boundary),
+        np.linspace(score.min(), score.max() + 0.1, 101),
+    )
     for narrowest in (0.006, 0.05, 0.9):
         bandwidths = narrowest * np.array([1.0, 1.3, 1.999])
         series = KernelSeries(sums, points, bandwidths[0], bandwidths[-1])

@@ -1,4 +1,6 @@
-"""Pooling against its formula in loops, at both of its ends, and where classes have few rows or none."""
+"""Pooling against its formula in loops, at both of its ends, and where classes have few rows or
+none.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,28 @@ CURVES = [
     IsotonicConfidence(PARENT),
     VennAbers(PARENT),
 ]
-OTHERS = [ClassPrecision(PARENT), TemperatureScaling(PARENT, by_class=True), TemperatureScaling(PARENT, by_class=True, awards=True)]
-NAMES = ["histogram", "kde", "cum_plus", "beta", "isotonic", "venn_abers", "precision", "csts", "cstswa"]
+OTHERS = [
+    ClassPrecision(PARENT),
+    TemperatureScaling(PARENT, by_class=True),
+    TemperatureScaling(PARENT, by_class=True, awards=True),
+]
+NAMES = [
+    "histogram",
+    "kde",
+    "cum_plus",
+    "beta",
+    "isotonic",
+    "venn_abers",
+    "precision",
+    "csts",
+    "cstswa",
+]
 
 
 def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of four classes, of which the last is predicted seldom, and the second is right less often than its scores say."""
+    """Rows of four classes, of which the last is predicted seldom, and the second is right less
+    often than its scores say.
+    """
     rng = np.random.default_rng(seed)
     X = rng.dirichlet([1.0, 0.7, 0.7, 0.15], size=n)
     top = X.argmax(axis=1)
@@ -52,7 +70,9 @@ def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def fitted(model, X, y, **options):
     with warnings.catch_warnings(action="ignore", category=UserWarning):
-        return type(model)(**{**model.get_params(deep=False), **options}).fit(X, y, X_calibration=X, y_calibration=y)
+        return type(model)(**{**model.get_params(deep=False), **options}).fit(
+            X, y, X_calibration=X, y_calibration=y
+        )
 
 
 def own_of_all(model, X, y):
@@ -63,8 +83,13 @@ def own_of_all(model, X, y):
 
 
 def rows_behind(model, X, y, k: int, s: float) -> float:
-    """How many calibration rows the confidence of class k at the score s stands on, counted one by one."""
-    scores, right = [row[k] for row in X if row.argmax() == k], {label == k for row, label in zip(X, y, strict=True) if row.argmax() == k}
+    """How many calibration rows the confidence of class k at the score s stands on, counted one by
+    one.
+    """
+    scores, right = (
+        [row[k] for row in X if row.argmax() == k],
+        {label == k for row, label in zip(X, y, strict=True) if row.argmax() == k},
+    )
     if len(right) < 2 and isinstance(model, KernelDensityConfidence):  # no curve
         return len(scores)
     if isinstance(model, HistogramBinning):
@@ -74,19 +99,26 @@ def rows_behind(model, X, y, k: int, s: float) -> float:
         return sum(np.exp(-((s - t) ** 2) / (2 * 0.1**2)) for t in scores)
     if isinstance(model, CumulativeConfidence):
         below = [t for t in scores if t < np.median(scores)]
-        return len(below) if s < np.median(scores) else sum(t >= min(s, max(scores)) for t in scores)
+        return (
+            len(below) if s < np.median(scores) else sum(t >= min(s, max(scores)) for t in scores)
+        )
     return len(scores)
 
 
 @pytest.mark.parametrize("model", CURVES + OTHERS, ids=NAMES)
 def test_it_is_the_mean_of_so_many_rows_of_its_own_and_so_many_of_all(model):
     (X, y), (new, _) = drawn(300), drawn(40, seed=1)
-    pooled, own = fitted(model, X, y, pool=7.0).predict_confidence(new), fitted(model, X, y).predict_confidence(new)
+    pooled, own = (
+        fitted(model, X, y, pool=7.0).predict_confidence(new),
+        fitted(model, X, y).predict_confidence(new),
+    )
     shared = np.full(len(new), (X.argmax(axis=1) == y).mean())
     if not isinstance(model, ClassPrecision):
         shared = own_of_all(model, X, y).predict_confidence(new)
     n = np.array([rows_behind(model, X, y, row.argmax(), row.max()) for row in new])
-    tolerance = 2e-3 if isinstance(model, KernelDensityConfidence) else 1e-12  # between the points of a grid n and c are straight
+    tolerance = (
+        2e-3 if isinstance(model, KernelDensityConfidence) else 1e-12
+    )  # between the points of a grid n and c are straight
     np.testing.assert_allclose(pooled, (n * own + 7 * shared) / (n + 7), atol=tolerance)
     assert np.abs(pooled - own).max() > 0.005
 
@@ -99,7 +131,14 @@ def test_its_ends_are_each_class_by_itself_and_what_all_share(model, seed):
     own, least = (fitted(model, X, y, pool=pool).predict_confidence(new) for pool in (0.0, 1e-13))
     most = fitted(model, X, y, pool=1e13).predict_confidence(new)
     with_own = np.array(
-        [rows_behind(model, X, y, row.argmax(), row.max()) > 1e-3 if (X.argmax(1) == row.argmax()).any() else 0 for row in new]
+        [
+            (
+                rows_behind(model, X, y, row.argmax(), row.max()) > 1e-3
+                if (X.argmax(1) == row.argmax()).any()
+                else 0
+            )
+            for row in new
+        ]
     )
     np.testing.assert_allclose(least[with_own == 1], own[with_own == 1], atol=1e-9)
     if isinstance(model, ClassPrecision):
@@ -113,20 +152,32 @@ def test_its_ends_are_each_class_by_itself_and_what_all_share(model, seed):
 def test_the_more_that_is_pooled_the_nearer_to_what_all_share(seed, pools):
     (X, y), (new, _) = drawn(80, seed), drawn(20, seed + 1)
     shared = own_of_all(CURVES[0], X, y).predict_confidence(new)
-    away = [np.abs(fitted(CURVES[0], X, y, pool=pool).predict_confidence(new) - shared) for pool in sorted(pools) if pool > 0]
+    away = [
+        np.abs(fitted(CURVES[0], X, y, pool=pool).predict_confidence(new) - shared)
+        for pool in sorted(pools)
+        if pool > 0
+    ]
     assert all((more <= less + 1e-12).all() for less, more in pairwise(away))
 
 
 @pytest.mark.parametrize("model", CURVES + OTHERS, ids=NAMES)
-def test_a_class_that_is_never_predicted_or_always_right_leans_on_the_others_and_nothing_is_to_be_warned_of(model):
+def test_a_class_that_is_never_predicted_or_always_right_leans_on_the_others_and_nothing_is_to_be_warned_of(
+    model,
+):
     X, y = drawn(300)
     top = X.argmax(axis=1)
     y = np.where(top == 2, 2, y)  # always right
     X, y = X[top != 3], y[top != 3]  # never predicted
     new = np.array([[0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7]])
     model = type(model)(**{**model.get_params(deep=False), "pool": 10.0})
-    found = model.fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(new)  # a warning would be an error
-    shared = (top[top != 3] == y).mean() if isinstance(model, ClassPrecision) else own_of_all(model, X, y).predict_confidence(new)[1]
+    found = model.fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(
+        new
+    )  # a warning would be an error
+    shared = (
+        (top[top != 3] == y).mean()
+        if isinstance(model, ClassPrecision)
+        else own_of_all(model, X, y).predict_confidence(new)[1]
+    )
     assert found[1] == pytest.approx(shared, abs=1e-12)
     assert found[0] < 1
 
@@ -144,15 +195,24 @@ def test_it_chooses_the_pool_by_the_nll_of_rows_that_were_left_out():
         part = fitted(model, X[fold != f], y[fold != f], pool=1.0)
         for i, pool in enumerate(POOLS):
             part.pool_ = pool
-            for row, label, c in zip(X[fold == f], y[fold == f], part.predict_confidence(X[fold == f]), strict=True):
+            for row, label, c in zip(
+                X[fold == f], y[fold == f], part.predict_confidence(X[fold == f]), strict=True
+            ):
                 c = np.clip(c, 1e-12, 1 - 1e-12)
                 expected[i] -= np.log(c if row.argmax() == label else 1 - c) / 200
     np.testing.assert_allclose(model.pool_nll_, expected, rtol=1e-9)
     assert model.pool_ == POOLS[int(np.argmin(expected))] and 0 < model.pool_ < POOLS[-1]
-    assert model.describe() == {"pool": model.pool_, "pool_nll": pytest.approx({f"{m:g}": e for m, e in zip(POOLS, expected, strict=True)})}
+    assert model.describe() == {
+        "pool": model.pool_,
+        "pool_nll": pytest.approx({f"{m:g}": e for m, e in zip(POOLS, expected, strict=True)}),
+    }
 
 
-@pytest.mark.parametrize("model", [HistogramBinning(PARENT), TemperatureScaling(PARENT, by_class=True)], ids=["histogram", "csts"])
+@pytest.mark.parametrize(
+    "model",
+    [HistogramBinning(PARENT), TemperatureScaling(PARENT, by_class=True)],
+    ids=["histogram", "csts"],
+)
 def test_it_pools_alike_classes_more_than_different_ones(model):
     """Of 20 rows a class: all classes as sure as they say, or half of them never right."""
     rng = np.random.default_rng(0)
@@ -177,8 +237,12 @@ def test_a_row_of_weight_two_is_two_rows(model):
     weighted.classes_ = np.arange(4)
     weighted._fit_scores(Rows(X, y, weight.astype(float)))
     new, _ = drawn(50, seed=1)
-    tolerance = 1e-5 if isinstance(model, TemperatureScaling | BetaCalibration) else 1e-8  # fits stop at a slope of 1e-7
-    np.testing.assert_allclose(weighted._confidence(new, TopLabel.of(new)), twice.predict_confidence(new), atol=tolerance)
+    tolerance = (
+        1e-5 if isinstance(model, TemperatureScaling | BetaCalibration) else 1e-8
+    )  # fits stop at a slope of 1e-7
+    np.testing.assert_allclose(
+        weighted._confidence(new, TopLabel.of(new)), twice.predict_confidence(new), atol=tolerance
+    )
 
 
 def test_with_one_curve_for_all_there_is_nothing_to_pool():
@@ -201,11 +265,16 @@ def test_rows_of_a_class_that_are_alike_are_dealt_out_evenly(seed, n, n_folds):
     rng = np.random.RandomState(seed)
     predicted, correct = rng.randint(4, size=n), rng.rand(n) < 0.8
     fold = folds_of(predicted, correct, n_folds, rng)
-    for mine in (np.ones(n, dtype=bool), *((predicted == k) & (correct == right) for k in range(4) for right in (True, False))):
+    for mine in (
+        np.ones(n, dtype=bool),
+        *((predicted == k) & (correct == right) for k in range(4) for right in (True, False)),
+    ):
         assert np.ptp(np.bincount(fold[mine], minlength=n_folds)) <= 1
 
 
 def test_a_pool_below_0_is_named():
     X, y = drawn(50)
-    with pytest.raises(ParameterError, match=r"^pool must be in \[0, inf\) or one of cv, got -1\.0$"):
+    with pytest.raises(
+        ParameterError, match=r"^pool must be in \[0, inf\) or one of cv, got -1\.0$"
+    ):
         fitted(HistogramBinning(PARENT), X, y, pool=-1.0)

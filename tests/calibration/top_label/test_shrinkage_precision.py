@@ -24,13 +24,18 @@ def test_it_is_the_precision_whatever_the_score():
     expected = precision_score(y, X.argmax(axis=1), average=None)
     np.testing.assert_allclose(model.precision_, expected, atol=1e-15)
     new, _ = drawn(50, seed=1)
-    np.testing.assert_array_equal(model.predict_confidence(new), model.precision_[new.argmax(axis=1)])
+    np.testing.assert_array_equal(
+        model.predict_confidence(new), model.precision_[new.argmax(axis=1)]
+    )
 
 
 def test_a_class_that_is_never_predicted_is_named():
     X, y = drawn(60)
     y = y[X.argmax(axis=1) != 1]
     X = X[X.argmax(axis=1) != 1]
-    with pytest.warns(UserWarning, match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^no calibration row is predicted as 1: the confidence there is that of all rows$",
+    ):
         model = ClassPrecision(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
     assert model.precision_[1] == pytest.approx((X.argmax(axis=1) == y).mean())

@@ -1,4 +1,6 @@
-"""Temperature scaling of top-label confidence: Eq. 18 in loops, scikit-learn's temperature, gradients by differences, models that nest."""
+"""Temperature scaling of top-label confidence: Eq. 18 in loops, scikit-learn's temperature,
+gradients by differences, models that nest.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.calibration.top_label.temperature import AwardedLoss, LogScores
 from kdgraph.parents import GivenScores
 
-KINDS = {"sts": {}, "csts": {"by_class": True}, "tswa": {"awards": True}, "cstswa": {"by_class": True, "awards": True}}
+KINDS = {
+    "sts": {},
+    "csts": {"by_class": True},
+    "tswa": {"awards": True},
+    "cstswa": {"by_class": True, "awards": True},
+}
 LOSSES = ["nll", "brier", "full_nll"]
 
 
@@ -26,22 +33,34 @@ def parent(n_classes: int = 3) -> FrozenEstimator:
     return FrozenEstimator(GivenScores().fit(np.empty((0, n_classes))))
 
 
-def drawn(n: int = 600, seed: int = 0, n_classes: int = 3, sharper: float = 2.0) -> tuple[np.ndarray, np.ndarray]:
-    """Scores that are too sure, of labels drawn from the softmax that is not; the classes differ in how much."""
+def drawn(
+    n: int = 600, seed: int = 0, n_classes: int = 3, sharper: float = 2.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores that are too sure, of labels drawn from the softmax that is not; the classes differ in
+    how much.
+    """
     rng = np.random.default_rng(seed)
     logits = rng.normal(0, 1.5, (n, n_classes))
     y = (rng.random((n, 1)) < softmax(logits, axis=1).cumsum(axis=1)).argmax(axis=1)
-    return softmax(logits * np.linspace(1, sharper, n_classes)[logits.argmax(axis=1), None], axis=1), y
+    return (
+        softmax(logits * np.linspace(1, sharper, n_classes)[logits.argmax(axis=1), None], axis=1),
+        y,
+    )
 
 
 def fitted(X, y, **options) -> TemperatureScaling:
-    return TemperatureScaling(parent(X.shape[1]), **options).fit(X, y, X_calibration=X, y_calibration=y)
+    return TemperatureScaling(parent(X.shape[1]), **options).fit(
+        X, y, X_calibration=X, y_calibration=y
+    )
 
 
 def naive(row: np.ndarray, temperature: np.ndarray, award: np.ndarray) -> np.ndarray:
     """Eq. 18, term by term; the temperature is that of the predicted class."""
     k = row.argmax()
-    terms = [np.exp((np.log(max(y, 1e-12)) + (award[i] if i == k else 0)) / temperature[k]) for i, y in enumerate(row)]
+    terms = [
+        np.exp((np.log(max(y, 1e-12)) + (award[i] if i == k else 0)) / temperature[k])
+        for i, y in enumerate(row)
+    ]
     return np.array(terms) / sum(terms)
 
 
@@ -66,7 +85,9 @@ def test_confidence_is_eq_18_at_the_predicted_class(kind, loss):
     X[0], X[1], y[:2] = [1, 0, 0], [0.5, 0.5, 0], [0, 1]
     model = fitted(X, y, loss=loss, **KINDS[kind])
     expected = [naive(row, model.temperature_, model.award_)[row.argmax()] for row in X]
-    np.testing.assert_allclose(model.predict_confidence(X), expected, rtol=1e-10)  # the loop rounds where it adds K terms
+    np.testing.assert_allclose(
+        model.predict_confidence(X), expected, rtol=1e-10
+    )  # the loop rounds where it adds K terms
     assert model.describe()["n_clipped"] == 2
     assert len(np.unique(model.temperature_)) == (3 if "by_class" in KINDS[kind] else 1)
     assert (model.award_ != 0).all() if "awards" in KINDS[kind] else (model.award_ == 0).all()
@@ -81,7 +102,11 @@ def test_the_gradient_is_that_of_differences(loss, ridge):
     rows = LogScores.of(X, predicted)
     whole = AwardedLoss(rows, predicted == y, rng.random(60), np.log(X[np.arange(60), y]), loss)
     award_of = np.where(rng.random(60) < 0.1, 3, predicted)  # some rows have no award
-    for one, p in ((whole, 1), (whole.with_awards(award_of, 3, ridge), 4), (whole.with_awards(0, 1, ridge), 2)):
+    for one, p in (
+        (whole, 1),
+        (whole.with_awards(award_of, 3, ridge), 4),
+        (whole.with_awards(0, 1, ridge), 2),
+    ):
         for at in rng.normal(0, 0.5, (5, p)):
             error = check_grad(lambda v, one=one: one(v)[0], lambda v, one=one: one(v)[1], at)
             assert error < 1e-6 * (1 + ridge)  # steps of 1e-8 leave half of the digits
@@ -94,7 +119,12 @@ def test_what_is_learnt_makes_the_loss_least(kind, loss, ridge):
     X, y = drawn(300)
     model = fitted(X, y, loss=loss, ridge=ridge, **KINDS[kind])
     least = loss_by_loop(model, X, y)
-    for name, factor in (("temperature_", 1.02), ("temperature_", 0.98), ("award_", 1.05), ("award_", 0.95)):
+    for name, factor in (
+        ("temperature_", 1.02),
+        ("temperature_", 0.98),
+        ("award_", 1.05),
+        ("award_", 0.95),
+    ):
         before = getattr(model, name)
         for k in range(3) if "by_class" in KINDS[kind] or name == "award_" else [slice(None)]:
             moved = before.copy()
@@ -107,7 +137,9 @@ def test_what_is_learnt_makes_the_loss_least(kind, loss, ridge):
 def test_without_awards_tswa_is_sts():
     X, y = drawn()
     sts, tswa = fitted(X, y), fitted(X, y, awards=True, ridge=1e12)
-    np.testing.assert_allclose(tswa.temperature_, sts.temperature_, rtol=1e-6)  # the slope at the end is below 1e-7
+    np.testing.assert_allclose(
+        tswa.temperature_, sts.temperature_, rtol=1e-6
+    )  # the slope at the end is below 1e-7
     np.testing.assert_allclose(tswa.predict_confidence(X), sts.predict_confidence(X), rtol=1e-6)
     tswa.award_ = np.zeros(3)
     tswa.temperature_ = sts.temperature_
@@ -117,16 +149,26 @@ def test_without_awards_tswa_is_sts():
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_the_whole_rows_loss_gives_scikit_learns_temperature(n_classes):
     X, y = drawn(1000, n_classes=n_classes)
-    theirs = CalibratedClassifierCV(parent(n_classes), method="temperature", ensemble=False).fit(X, y)
+    theirs = CalibratedClassifierCV(parent(n_classes), method="temperature", ensemble=False).fit(
+        X, y
+    )
     ours = fitted(X, y, loss="full_nll")
     beta = theirs.calibrated_classifiers_[0].calibrators[0].beta_
-    np.testing.assert_allclose(1 / ours.temperature_, beta, rtol=1e-5)  # theirs stops where the loss, flat to 1e-15, looks level
-    np.testing.assert_allclose(ours.predict_confidence(X), theirs.predict_proba(X)[np.arange(1000), X.argmax(axis=1)], rtol=1e-5)
+    np.testing.assert_allclose(
+        1 / ours.temperature_, beta, rtol=1e-5
+    )  # theirs stops where the loss, flat to 1e-15, looks level
+    np.testing.assert_allclose(
+        ours.predict_confidence(X),
+        theirs.predict_proba(X)[np.arange(1000), X.argmax(axis=1)],
+        rtol=1e-5,
+    )
 
 
 def test_of_two_classes_both_negative_log_likelihoods_are_one():
     X, y = drawn(n_classes=2)
-    np.testing.assert_allclose(fitted(X, y).temperature_, fitted(X, y, loss="full_nll").temperature_, rtol=1e-6)
+    np.testing.assert_allclose(
+        fitted(X, y).temperature_, fitted(X, y, loss="full_nll").temperature_, rtol=1e-6
+    )
 
 
 def test_a_temperature_by_class_is_a_line_search_on_the_rows_of_that_class():
@@ -134,10 +176,14 @@ def test_a_temperature_by_class_is_a_line_search_on_the_rows_of_that_class():
     found = fitted(X, y, by_class=True)
     for k in range(3):
         mine = X.argmax(axis=1) == k
-        z = lambda beta, mine=mine, k=k: beta * np.log(X[mine, k]) - np.log((np.delete(X[mine], k, axis=1) ** beta).sum(axis=1))  # noqa: E731
+        z = lambda beta, mine=mine, k=k: (  # noqa: E731
+            beta * np.log(X[mine, k]) - np.log((np.delete(X[mine], k, axis=1) ** beta).sum(axis=1))
+        )
         sign = np.where(y[mine] == k, -1, 1)
         best = minimize_scalar(
-            lambda b, z=z, sign=sign: np.logaddexp(0, sign * z(np.exp(b))).sum(), bounds=(-3, 3), options={"xatol": 1e-9}
+            lambda b, z=z, sign=sign: np.logaddexp(0, sign * z(np.exp(b))).sum(),
+            bounds=(-3, 3),
+            options={"xatol": 1e-9},
         )
         np.testing.assert_allclose(found.temperature_[k], np.exp(-best.x), rtol=1e-5)
 
@@ -157,8 +203,16 @@ def test_more_parameters_never_fit_the_calibration_rows_worse(seed, n_classes, s
         models = {kind: fitted(X, y, **options) for kind, options in KINDS.items()}
     if all(model.own_.all() for model in models.values()):
         nll = {kind: total_nll(model, X, y) for kind, model in models.items()}
-        for fewer, more in (("sts", "tswa"), ("tswa", "cstswa"), ("sts", "csts"), ("csts", "cstswa")):
-            assert nll[more] <= nll[fewer] + 1e-6, (fewer, more)  # each stops where the mean's slope is below 1e-7
+        for fewer, more in (
+            ("sts", "tswa"),
+            ("tswa", "cstswa"),
+            ("sts", "csts"),
+            ("csts", "cstswa"),
+        ):
+            assert nll[more] <= nll[fewer] + 1e-6, (
+                fewer,
+                more,
+            )  # each stops where the mean's slope is below 1e-7
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -166,28 +220,42 @@ def test_a_row_of_weight_two_is_two_rows(kind):
     X, y = drawn(200)
     weight = np.random.default_rng(1).integers(0, 3, size=200)  # some rows count nothing
     models = []
-    for rows in (Rows(X, y, weight.astype(float)), Rows.of(np.repeat(X, weight, axis=0), np.repeat(y, weight))):
+    for rows in (
+        Rows(X, y, weight.astype(float)),
+        Rows.of(np.repeat(X, weight, axis=0), np.repeat(y, weight)),
+    ):
         model = TemperatureScaling(parent(), **KINDS[kind])
         model.classes_, model.estimator_ = np.arange(3), model.estimator
         model._fit_after(rows, rows)
         models.append(model)
     weighted, twice = models
     np.testing.assert_allclose(weighted.temperature_, twice.temperature_, rtol=1e-5)
-    np.testing.assert_allclose(weighted.award_, twice.award_, rtol=1e-4, atol=1e-6)  # a flat minimum: the slope is below 1e-7
+    np.testing.assert_allclose(
+        weighted.award_, twice.award_, rtol=1e-4, atol=1e-6
+    )  # a flat minimum: the slope is below 1e-7
 
 
 def uneven() -> tuple[np.ndarray, np.ndarray]:
-    """Of six classes, 2 is never predicted, 3 always right, 4 always wrong, and of 5 the rows of high score alone are right."""
+    """Of six classes, 2 is never predicted, 3 always right, 4 always wrong, and of 5 the rows of
+    high score alone are right.
+    """
     rng = np.random.default_rng(0)
     predicted = rng.choice([0, 1, 3, 4, 5], size=500)
     score = rng.uniform(0.4, 0.9, size=500)
     X = np.repeat((1 - score[:, None]) / 5, 6, axis=1)
     X[np.arange(500), predicted] = score
-    right = np.select([predicted == 3, predicted == 4, predicted == 5], [True, False, score > 0.7], rng.random(500) < score - 0.1)
+    right = np.select(
+        [predicted == 3, predicted == 4, predicted == 5],
+        [True, False, score > 0.7],
+        rng.random(500) < score - 0.1,
+    )
     return X, np.where(right, predicted, (predicted + 1) % 6)
 
 
-NEVER, ONE_SIDED = "no calibration row is predicted as 2", "the calibration rows predicted as 3, 4 are all right or all wrong"
+NEVER, ONE_SIDED = (
+    "no calibration row is predicted as 2",
+    "the calibration rows predicted as 3, 4 are all right or all wrong",
+)
 BOUNDED = "the fit of 5 runs to a bound"
 
 
@@ -208,12 +276,19 @@ def test_a_class_whose_rows_say_nothing_has_its_precision_and_is_named(kind):
         f"{ONE_SIDED}: the confidence there is their share of right ones",
         f"{BOUNDED}: the confidence there is the share of right calibration rows",
     ]
-    precision = [*((X.argmax(axis=1) == y).mean(), 1.0, 0.0), (y == 5)[X.argmax(axis=1) == 5].mean()]
-    without = [2, 3, 4, 5][: 4 if kind == "cstswa" else 3]  # a temperature alone cannot tell the rows of 5 apart
+    precision = [
+        *((X.argmax(axis=1) == y).mean(), 1.0, 0.0),
+        (y == 5)[X.argmax(axis=1) == 5].mean(),
+    ]
+    without = [2, 3, 4, 5][
+        : 4 if kind == "cstswa" else 3
+    ]  # a temperature alone cannot tell the rows of 5 apart
     assert warned == expected[: len(without) - 1]
     assert model.describe()["fell_back"] == [str(k) for k in without]
     new = np.full((6, 6), 0.08) + np.eye(6) * 0.52
-    np.testing.assert_allclose(model.predict_confidence(new)[without], precision[: len(without)], rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_confidence(new)[without], precision[: len(without)], rtol=1e-12
+    )
     assert np.isnan(model.temperature_[without]).all() and np.isnan(model.award_[without]).all()
 
 
@@ -226,7 +301,9 @@ def test_or_the_temperature_that_all_rows_share(kind):
     shared = fitted(X, y)
     assert (model.award_[~model.own_] == 0).all() and model.own_[:2].all()
     if kind != "tswa":  # there it is one of the fit with awards, for all
-        np.testing.assert_array_equal(model.temperature_[~model.own_], shared.temperature_[~model.own_])
+        np.testing.assert_array_equal(
+            model.temperature_[~model.own_], shared.temperature_[~model.own_]
+        )
 
 
 def test_a_ridge_gives_every_class_an_award():
@@ -244,7 +321,8 @@ def test_rows_that_are_all_right_leave_the_precision(kind, fallback):
     X, _ = drawn(100)
     model, warned = said(X, X.argmax(axis=1), fallback=fallback, **KINDS[kind])
     assert warned == [
-        "the calibration rows predicted as any class are all right or all wrong: the confidence there is their share of right ones"
+        "the calibration rows predicted as any class are all right or all wrong: the confidence"
+        " there is their share of right ones"
     ]
     assert (model.predict_confidence(X) == 1).all()
     assert model.describe()["fell_back"] == ["0", "1", "2"]
@@ -259,14 +337,20 @@ def test_a_class_that_does_not_converge_is_named(monkeypatch):
 
 
 def test_a_hopeless_class_gets_its_precision():
-    """Of two classes the confidence is at least 1/2 at any temperature; right a fifth of the time, the best is at the hot bound."""
+    """Of two classes the confidence is at least 1/2 at any temperature; right a fifth of the time,
+    the best is at the hot bound.
+    """
     rng = np.random.default_rng(0)
     s = rng.uniform(0.6, 0.9, size=400)
     X = np.stack([s, 1 - s], axis=1)
     X[200:] = X[200:, ::-1]
-    y = np.where(rng.random(400) < np.repeat([0.2, 0.8], 200), X.argmax(axis=1), 1 - X.argmax(axis=1))
+    y = np.where(
+        rng.random(400) < np.repeat([0.2, 0.8], 200), X.argmax(axis=1), 1 - X.argmax(axis=1)
+    )
     model, warned = said(X, y, by_class=True, fallback="precision")
-    assert warned == ["the fit of 0 runs to a bound: the confidence there is the share of right calibration rows"]
+    assert warned == [
+        "the fit of 0 runs to a bound: the confidence there is the share of right calibration rows"
+    ]
     np.testing.assert_allclose(model.predict_confidence(X)[:200], (y[:200] == 0).mean())
 
 

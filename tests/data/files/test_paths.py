@@ -36,7 +36,10 @@ def test_every_name_can_be_that_of_a_run(path):
 
 def test_a_name_that_is_too_long_is_no_file(tmp_path):
     name = "n" * 300
-    with pytest.raises(NotAtHand, match=f"^{re.escape(f'dataset.path={tmp_path}/{name}: no such file in {tmp_path}')}$"):
+    with pytest.raises(
+        NotAtHand,
+        match=f"^{re.escape(f'dataset.path={tmp_path}/{name}: no such file in {tmp_path}')}$",
+    ):
         existing(f"{tmp_path}/{name}")
     with pytest.raises(NotAtHand, match=r": there is no folder "):
         existing(f"{tmp_path}/{name}/file.csv")
@@ -45,4 +48,8 @@ def test_a_name_that_is_too_long_is_no_file(tmp_path):
 def test_names_of_a_folder_that_is_not_there_are_none(tmp_path):
     (tmp_path / "b").touch()
     (tmp_path / "a").touch()
-    assert names_in(tmp_path) == ["a", "b"] and names_in(tmp_path / "c") == [] and names_in(tmp_path / "a") == []
+    assert (
+        names_in(tmp_path) == ["a", "b"]
+        and names_in(tmp_path / "c") == []
+        and names_in(tmp_path / "a") == []
+    )

@@ -59,15 +59,36 @@ def test_an_identifier_with_leading_zeros_stays_text(tmp_path):
 
 def test_large_integers_of_arff_and_parquet(tmp_path):
     head = "@RELATION t\n@ATTRIBUTE id INTEGER\n@ATTRIBUTE 'a real' NUMERIC\n@DATA\n"
-    assert column(tmp_path / "t.arff", f"{head}{LARGE + 1},1\n?,0.5\n{LARGE},2\n") == [LARGE + 1, None, LARGE]
-    assert column(tmp_path / "u.arff", f"{head}{2**63 + 1},1\n{2**63},2\n1,3\n") == [2**63 + 1, 2**63, 1]
+    assert column(tmp_path / "t.arff", f"{head}{LARGE + 1},1\n?,0.5\n{LARGE},2\n") == [
+        LARGE + 1,
+        None,
+        LARGE,
+    ]
+    assert column(tmp_path / "u.arff", f"{head}{2**63 + 1},1\n{2**63},2\n1,3\n") == [
+        2**63 + 1,
+        2**63,
+        1,
+    ]
     path = tmp_path / "t.parquet"
-    pd.DataFrame({"id": pd.array([LARGE + 1, None, LARGE], dtype="Int64"), "f": [0.5, None, 1]}).to_parquet(path)
-    assert [None if pd.isna(cell) else cell for cell in read_table(path, Format()).frame["id"]] == [LARGE + 1, None, LARGE]
+    pd.DataFrame(
+        {"id": pd.array([LARGE + 1, None, LARGE], dtype="Int64"), "f": [0.5, None, 1]}
+    ).to_parquet(path)
+    assert [None if pd.isna(cell) else cell for cell in read_table(path, Format()).frame["id"]] == [
+        LARGE + 1,
+        None,
+        LARGE,
+    ]
 
 
 def test_a_table_of_arrow_has_nullable_integers_only_where_it_must():
-    table = pa.table({"id": pa.array([LARGE + 1, None]), "u": pa.array([None, 2**64 - 1], pa.uint64()), "n": [1, 2], "f": [0.5, None]})
+    table = pa.table(
+        {
+            "id": pa.array([LARGE + 1, None]),
+            "u": pa.array([None, 2**64 - 1], pa.uint64()),
+            "n": [1, 2],
+            "f": [0.5, None],
+        }
+    )
     frame = frame_of_arrow(table)
     assert [str(dtype) for dtype in frame.dtypes] == ["Int64", "UInt64", "int64", "float64"]
     assert frame["id"][0] == LARGE + 1 and frame["u"][1] == 2**64 - 1
@@ -84,10 +105,14 @@ def test_text_becomes_the_narrowest_type():
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_a_table_keeps_patients_and_classes_apart(ending):
     n = 12
-    table = pd.DataFrame({
-        "x": np.linspace(0, 1, n), "patient": pd.array([LARGE + i % 6 for i in range(n)], dtype="Int64"),
-        "site": pd.array([None if i == 5 else LARGE + i % 3 for i in range(n)], dtype="Int64"), "label": [LARGE + i % 3 for i in range(n)],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "x": np.linspace(0, 1, n),
+            "patient": pd.array([LARGE + i % 6 for i in range(n)], dtype="Int64"),
+            "site": pd.array([None if i == 5 else LARGE + i % 3 for i in range(n)], dtype="Int64"),
+            "label": [LARGE + i % 3 for i in range(n)],
+        }
+    )
     path = f"t{ending}"
     table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
     data = TableFile(path, "label", split_groups="patient", categorical=["site"]).load()
@@ -97,10 +122,15 @@ def test_a_table_keeps_patients_and_classes_apart(ending):
 
 
 def test_labels_and_groups_with_leading_zeros_stay_text():
-    table = pd.DataFrame({
-        "x": [0.1, 0.2, 0.3, 0.4], "site": ["01", "1", "01", "2"], "a": ["01", "0", "1", "0"], "z": [3.5, 1.5, 2.5, 0.5],
-        "label": ["007", "7", "7", "8"],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "x": [0.1, 0.2, 0.3, 0.4],
+            "site": ["01", "1", "01", "2"],
+            "a": ["01", "0", "1", "0"],
+            "z": [3.5, 1.5, 2.5, 0.5],
+            "label": ["007", "7", "7", "8"],
+        }
+    )
     table.to_csv("t.csv", index=False)
     data = TableFile("t.csv", "label", group="site", split_groups="site").load()
     assert data.classes.tolist() == ["007", "7", "8"] and data.group_names == ("01", "1", "2")

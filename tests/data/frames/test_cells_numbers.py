@@ -1,4 +1,6 @@
-"""Whole numbers that double precision would merge, from the reader to classes, groups and categories."""
+"""Whole numbers that double precision would merge, from the reader to classes, groups and
+categories.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,22 @@ def frame(**columns) -> pd.DataFrame:
     return pd.DataFrame({"x": [0.1, 0.7, 0.2, 0.4], **columns, "y": columns.get("y", list("abab"))})
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint64", "Int64", "UInt64", "int64[pyarrow]", "object"])
+@pytest.mark.parametrize(
+    "dtype", ["int64", "uint64", "Int64", "UInt64", "int64[pyarrow]", "object"]
+)
 def test_large_integers_stay_different(dtype):
     values = pd.Series(IDS, dtype=dtype)
     classes = load(frame(y=values))
-    assert classes.classes.tolist() == [LARGE, LARGE + 1, LARGE + 2] and classes.y.tolist() == [1, 0, 2, 1]
+    assert classes.classes.tolist() == [LARGE, LARGE + 1, LARGE + 2] and classes.y.tolist() == [
+        1,
+        0,
+        2,
+        1,
+    ]
     categories = load(frame(c=values), categorical=["c"])
-    assert categories.categories[1] == tuple(str(LARGE + i) for i in range(3)) and categories.X[:, 1].tolist() == [1, 0, 2, 1]
+    assert categories.categories[1] == tuple(str(LARGE + i) for i in range(3)) and categories.X[
+        :, 1
+    ].tolist() == [1, 0, 2, 1]
     groups = load(frame(g=values), split_groups="g", group="g", drop=["g"])
     assert groups.split_groups is not None and groups.split_groups.tolist() == [1, 0, 2, 1]
     assert groups.group_names == tuple(str(LARGE + i) for i in range(3))
@@ -50,7 +61,9 @@ def test_large_integers_stay_different_beside_missing_ones():
 
 
 def test_labels_of_64_bits_are_classes():
-    assert load(frame(y=np.array([2**64 - 1, 2**64 - 2, 0, 2**64 - 1], dtype=np.uint64))).classes.tolist() == [0, 2**64 - 2, 2**64 - 1]
+    assert load(
+        frame(y=np.array([2**64 - 1, 2**64 - 2, 0, 2**64 - 1], dtype=np.uint64))
+    ).classes.tolist() == [0, 2**64 - 2, 2**64 - 1]
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20))
@@ -60,17 +73,26 @@ def test_groups_are_those_of_the_integers(values):
     assert [int(name) for name in names] == sorted(set(values))
 
 
-REST = "if they are names, 'dataset.categorical=[c]' takes them as such, and 'dataset.drop=[c]' leaves them out"
+REST = (
+    "if they are names, 'dataset.categorical=[c]' takes them as such, and 'dataset.drop=[c]' leaves"
+    " them out"
+)
 
 
 @pytest.mark.parametrize(
     "values",
-    [IDS, pd.Series([*IDS[:3], None], dtype="Int64"), [str(value) for value in IDS], pd.Series(IDS, dtype=object)],
+    [
+        IDS,
+        pd.Series([*IDS[:3], None], dtype="Int64"),
+        [str(value) for value in IDS],
+        pd.Series(IDS, dtype=object),
+    ],
     ids=["int64", "Int64", "text", "object"],
 )
 def test_a_feature_that_loses_values_is_refused(values):
     message = (
-        f"t: column 'c' has whole numbers from 2^53 on ({LARGE}), and 1 different value of 3 would be lost in double precision; {REST}"
+        f"t: column 'c' has whole numbers from 2^53 on ({LARGE}), and 1 different value of 3 would"
+        f" be lost in double precision; {REST}"
     )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(frame(c=values))
@@ -78,7 +100,10 @@ def test_a_feature_that_loses_values_is_refused(values):
 
 def test_identifiers_of_more_than_64_bits_are_refused_as_such():
     values = [str(10**24 + i) for i in range(4)]
-    message = f"t: column 'c' has whole numbers of more digits than double precision has ({values[0]}); {REST}"
+    message = (
+        f"t: column 'c' has whole numbers of more digits than double precision has ({values[0]});"
+        f" {REST}"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(frame(c=values))
     assert load(frame(c=values), categorical=["c"]).categories[1] == tuple(values)
@@ -87,12 +112,23 @@ def test_identifiers_of_more_than_64_bits_are_refused_as_such():
 
 
 def test_a_large_feature_that_loses_none_is_a_number():
-    assert load(frame(c=[LARGE, LARGE + 2, LARGE + 4, 1])).X[:, 1].tolist() == [LARGE, LARGE + 2, LARGE + 4, 1]
+    assert load(frame(c=[LARGE, LARGE + 2, LARGE + 4, 1])).X[:, 1].tolist() == [
+        LARGE,
+        LARGE + 2,
+        LARGE + 4,
+        1,
+    ]
 
 
 def test_a_regression_that_loses_values_is_refused():
-    found = f"t: the target 'y' has whole numbers from 2^53 on ({LARGE}), and 1 different value of 3 would be lost in double precision"
-    with pytest.raises(DataError, match=f"^{re.escape(found)}; 'dataset.task=classification' takes them as classes$"):
+    found = (
+        f"t: the target 'y' has whole numbers from 2^53 on ({LARGE}), and 1 different value of 3"
+        " would be lost in double precision"
+    )
+    with pytest.raises(
+        DataError,
+        match=f"^{re.escape(found)}; 'dataset.task=classification' takes them as classes$",
+    ):
         load(frame(y=IDS), task="regression")
     assert load(frame(y=IDS), task="classification").y.tolist() == [1, 0, 2, 1]
 

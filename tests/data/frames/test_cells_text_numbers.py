@@ -23,7 +23,9 @@ def exactly(message: str) -> str:
 
 def load(values, **options):
     n = len(values)
-    table = pd.DataFrame({"x": np.arange(n) / 2, "z": np.arange(n) % 3, "c": values, "y": np.arange(n) % 2})
+    table = pd.DataFrame(
+        {"x": np.arange(n) / 2, "z": np.arange(n) % 3, "c": values, "y": np.arange(n) % 2}
+    )
     return from_frame("t", table, "y", options=ColumnOptions(**options))
 
 
@@ -31,19 +33,60 @@ def load(values, **options):
     ("word", "sort"),
     [
         *((word, "percent sign") for word in ("7%", "7 %", "-0,5 %", "99.9%", "3‰", "+1.000%")),
-        *((word, "currency sign") for word in ("£3", "€ 5,50", "-$5", "$-5", "5 €", "5EUR", "USD 1 000", "CHF 5.-")),
+        *(
+            (word, "currency sign")
+            for word in ("£3", "€ 5,50", "-$5", "$-5", "5 €", "5EUR", "USD 1 000", "CHF 5.-")
+        ),
         *((word, "currency sign") for word in ("R$ 5", "¥1,000", "₹ 10")),
-        *((word, "comma") for word in ("0,25", "-1,5", "1.234,5", "1,234.5", "(1,200)", "1,234,567", "1,5E+03", "2 500,00")),
-        *((word, "thousands separator") for word in ("12 000", "1'200", "1’200", "1.234.567", "1\u202f200", "1 234.5")),
+        *(
+            (word, "comma")
+            for word in (
+                "0,25",
+                "-1,5",
+                "1.234,5",
+                "1,234.5",
+                "(1,200)",
+                "1,234,567",
+                "1,5E+03",
+                "2 500,00",
+            )
+        ),
+        *(
+            (word, "thousands separator")
+            for word in ("12 000", "1'200", "1’200", "1.234.567", "1\u202f200", "1 234.5")
+        ),
         *((word, "sign") for word in ("−5", "5-", "–3.5", "１２")),
-        *((word, "unit") for word in ("70 kg", "70kg", "37.5 °C", "5 km/h", "12 m²", "10 m2", "3,5 mg/dl", "12K")),
-        *((word, "date") for word in ("2021-03-04", "4.3.21", "3/4/2021 10:00", "04-Mar-2021", "Mar 4, 2021", "4 March 2021", "2021-03")),
-        *((word, "date") for word in ("10:30", "10:30:05.5", "9:05 PM", "2021-03-04T10:00Z", "2021.03.04")),
-        *((word, None) for word in ("n.b.", "1.2.3", "192.168.0.1", "A12", "5-10", "<5", "18+", "3rd", "1/2")),
+        *(
+            (word, "unit")
+            for word in ("70 kg", "70kg", "37.5 °C", "5 km/h", "12 m²", "10 m2", "3,5 mg/dl", "12K")
+        ),
+        *(
+            (word, "date")
+            for word in (
+                "2021-03-04",
+                "4.3.21",
+                "3/4/2021 10:00",
+                "04-Mar-2021",
+                "Mar 4, 2021",
+                "4 March 2021",
+                "2021-03",
+            )
+        ),
+        *(
+            (word, "date")
+            for word in ("10:30", "10:30:05.5", "9:05 PM", "2021-03-04T10:00Z", "2021.03.04")
+        ),
+        *(
+            (word, None)
+            for word in ("n.b.", "1.2.3", "192.168.0.1", "A12", "5-10", "<5", "18+", "3rd", "1/2")
+        ),
         *((word, None) for word in ("12 34 56", "555-1234", "1,2,3")),
-        *((word, None) for word in ("", "-", "%", "$", "kg", "$5 or €6", "Level 3", "no 5", "1990-13")),
+        *(
+            (word, None)
+            for word in ("", "-", "%", "$", "kg", "$5 or €6", "Level 3", "no 5", "1990-13")
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_word_is(word, sort):
     assert sort_of(word).sort == sort
 
@@ -58,7 +101,10 @@ def test_a_plain_number_is_in_no_disguise(word):
     assert sort_of(word).sort == "number"
 
 
-PLAIN = "which are read as text; write plain numbers such as 1234.5, or 'dataset.categorical=[c]' takes them as names"
+PLAIN = (
+    "which are read as text; write plain numbers such as 1234.5, or 'dataset.categorical=[c]' takes"
+    " them as names"
+)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +113,10 @@ PLAIN = "which are read as text; write plain numbers such as 1234.5, or 'dataset
         (["8%", "9.5%", "unknown", "10%", "11%"], "numbers with percent signs, such as '8%'"),
         (["£12.50", "13", "£1,250", "14", "-"], "numbers with currency signs, such as '£12.50'"),
         (["0,5", "0,75", "k.A.", "1", "2"], "numbers with commas, such as '0,5'"),
-        (["1 250", "990", "1 300", "?", "870"], "numbers with thousands separators, such as '1 250'"),
+        (
+            ["1 250", "990", "1 300", "?", "870"],
+            "numbers with thousands separators, such as '1 250'",
+        ),
         (["−5", "3", "4", "−1", "x"], "numbers with signs, such as '−5'"),
         ([f"{i} mmHg" for i in range(100, 130)], "numbers with a unit (mmHg), such as '100 mmHg'"),
     ],
@@ -80,10 +129,15 @@ def test_numbers_in_disguise_are_refused_with_a_way_out(cells, found):
 
 def test_few_numbers_with_a_unit_are_names_with_a_warning():
     cells = ["10 mg", "20 mg", "10 mg", "20 mg", "none"]
-    used = "which are used as names; if they are numbers, write them without it, else 'dataset.categorical=[c]' confirms it"
+    used = (
+        "which are used as names; if they are numbers, write them without it, else"
+        " 'dataset.categorical=[c]' confirms it"
+    )
     with pytest.warns(
         UserWarning,
-        match=f"^{re.escape(f't: column {chr(39)}c{chr(39)} has numbers with a unit (mg), such as {chr(39)}10 mg{chr(39)}, {used}')}$",
+        match=(
+            f"^{re.escape(f't: column {chr(39)}c{chr(39)} has numbers with a unit (mg), such as {chr(39)}10 mg{chr(39)}, {used}')}$"
+        ),
     ):
         assert load(cells).categories[2] == ("10 mg", "20 mg", "none")
     with warnings.catch_warnings():
@@ -92,7 +146,13 @@ def test_few_numbers_with_a_unit_are_names_with_a_warning():
 
 
 @pytest.mark.parametrize(
-    "cells", [["low", "10%", "high", "low"], ["12B", "13C", "A", "B"], ["5-10", "11-20", "5-10", "x"], ["3rd", "4th"] * 2]
+    "cells",
+    [
+        ["low", "10%", "high", "low"],
+        ["12B", "13C", "A", "B"],
+        ["5-10", "11-20", "5-10", "x"],
+        ["3rd", "4th"] * 2,
+    ],
 )
 def test_names_with_digits_stay_names(cells):
     assert load(cells).categories[2] == tuple(sorted(set(cells)))
@@ -100,15 +160,22 @@ def test_names_with_digits_stay_names(cells):
 
 def test_dates_with_a_stray_cell():
     cells = ["2021-03-04", "2021-03-05", "soon", "2021-03-04"]
-    ways = "'dataset.parse_dates=[c]' 'dataset.missing=[soon]' turns it into days since 1970-01-01, 'dataset.drop=[c]' leaves it out"
+    ways = (
+        "'dataset.parse_dates=[c]' 'dataset.missing=[soon]' turns it into days since 1970-01-01,"
+        " 'dataset.drop=[c]' leaves it out"
+    )
     message = f"t: column 'c' holds dates or times (2021-03-04), and 'soon', which is none; {ways}"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(cells)
-    np.testing.assert_array_equal(load(cells, parse_dates=["c"], missing=["soon"]).X[:, 2], [18690, 18691, np.nan, 18690])
+    np.testing.assert_array_equal(
+        load(cells, parse_dates=["c"], missing=["soon"]).X[:, 2], [18690, 18691, np.nan, 18690]
+    )
 
 
 def test_advice_keeps_what_is_missing_already():
-    with pytest.raises(DataError, match=re.escape("'dataset.missing=[\"?\",n/a]' reads it as missing")):
+    with pytest.raises(
+        DataError, match=re.escape("'dataset.missing=[\"?\",n/a]' reads it as missing")
+    ):
         load(["12", "?", "n/a", "14", "15"], missing=["?"])
 
 
@@ -132,7 +199,9 @@ def test_rows_are_counted_not_words(words, rows, sort):
 
 
 def target(cells, **options):
-    table = pd.DataFrame({"x": np.arange(len(cells)) % 5, "z": np.arange(len(cells)) / 2, "y": cells})
+    table = pd.DataFrame(
+        {"x": np.arange(len(cells)) % 5, "z": np.arange(len(cells)) / 2, "y": cells}
+    )
     return from_frame("t", table, "y", options=ColumnOptions(**options))
 
 
@@ -150,8 +219,12 @@ CLASSES = "'dataset.task=classification' takes its values as classes"
     ],
 )
 def test_a_target_in_disguise(cells, found, task):
-    rest = f"which are read as text; write plain numbers such as 1234.5 for a regression, or {CLASSES}"
-    with pytest.raises(DataError, match=exactly(f"t: the target 'y' has numbers with {found}, {rest}")):
+    rest = (
+        f"which are read as text; write plain numbers such as 1234.5 for a regression, or {CLASSES}"
+    )
+    with pytest.raises(
+        DataError, match=exactly(f"t: the target 'y' has numbers with {found}, {rest}")
+    ):
         target(cells, task=task)
     assert target(cells, task="classification").classes.tolist() == sorted(set(cells))
 
@@ -159,8 +232,13 @@ def test_a_target_in_disguise(cells, found, task):
 def test_a_target_of_dates():
     cells = [f"2021-03-{day:02}" for day in range(1, 29)]
     ways = f"'dataset.parse_dates=[y]' turns it into days since 1970-01-01, {CLASSES}"
-    for values, shown in ((cells, "2021-03-01"), (pd.to_datetime(pd.Series(cells)), "2021-03-01 00:00:00")):
-        with pytest.raises(DataError, match=exactly(f"t: the target 'y' holds dates or times ({shown}); {ways}")):
+    for values, shown in (
+        (cells, "2021-03-01"),
+        (pd.to_datetime(pd.Series(cells)), "2021-03-01 00:00:00"),
+    ):
+        with pytest.raises(
+            DataError, match=exactly(f"t: the target 'y' holds dates or times ({shown}); {ways}")
+        ):
             target(values)
         data = target(values, parse_dates=["y"])
         assert data.task == "regression" and data.y.tolist() == list(range(18687, 18715))
@@ -172,7 +250,14 @@ def test_a_target_of_numbers_with_a_stray_text():
     rest = f"and most of its cells are numbers; remove the row for a regression, or {CLASSES}"
     with pytest.raises(DataError, match=exactly(f"t: the target 'y' has 'n/a' in row 25, {rest}")):
         target(cells)
-    assert target([*("12345" * 5), "other"]).classes.tolist() == ["1", "2", "3", "4", "5", "other"], "few whole numbers are classes"
+    assert target([*("12345" * 5), "other"]).classes.tolist() == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "other",
+    ], "few whole numbers are classes"
 
 
 def test_a_target_of_text_that_is_fractions_is_a_regression():
@@ -182,6 +267,11 @@ def test_a_target_of_text_that_is_fractions_is_a_regression():
 
 @pytest.mark.parametrize("value", [1e300, -1e18])
 def test_a_target_too_large(value):
-    why = "values from 1e18 on are usually codes for missing, and their squares lose all others: remove the row, or rescale the target"
-    with pytest.raises(DataError, match=exactly(f"t: the target 'y' has {value:g} in row 1; {why}")):
+    why = (
+        "values from 1e18 on are usually codes for missing, and their squares lose all others:"
+        " remove the row, or rescale the target"
+    )
+    with pytest.raises(
+        DataError, match=exactly(f"t: the target 'y' has {value:g} in row 1; {why}")
+    ):
         target([0.5, value, 1.5])

@@ -61,11 +61,16 @@ def test_numbers_and_truth_values_are_numeric(values):
 
 @pytest.mark.parametrize("dtype", ["object", "string", "category", "string[pyarrow]"])
 def test_text_becomes_codes_of_its_sorted_values(dtype):
-    assert column_of(pd.Series(["red", "blue", "red", "green"], dtype=dtype)) == ([2.0, 0.0, 2.0, 1.0], ("blue", "green", "red"))
+    assert column_of(pd.Series(["red", "blue", "red", "green"], dtype=dtype)) == (
+        [2.0, 0.0, 2.0, 1.0],
+        ("blue", "green", "red"),
+    )
 
 
 def test_categories_of_no_row_are_left_out_and_their_order_is_that_of_the_text():
-    values = pd.Categorical(["low", "high", "low", "low"], categories=["low", "middle", "high"], ordered=True)
+    values = pd.Categorical(
+        ["low", "high", "low", "low"], categories=["low", "middle", "high"], ordered=True
+    )
     assert column_of(values) == ([1.0, 0.0, 1.0, 1.0], ("high", "low"))
 
 
@@ -129,7 +134,9 @@ def test_numbers_that_the_user_calls_categorical_are_sorted_as_numbers():
 
 def test_kinds_that_the_source_declares():
     table = frame(month=[1, 2, 1, 2], number=pd.Categorical(["3", "4", "3", "4"]))
-    data = load(table, feature_kinds={"month": "categorical", "number": "numeric", "y": "categorical"})
+    data = load(
+        table, feature_kinds={"month": "categorical", "number": "numeric", "y": "categorical"}
+    )
     assert data.categories == (None, ("1", "2"), None)
     np.testing.assert_array_equal(data.X[:, 1:], [[0, 3], [1, 4], [0, 3], [1, 4]])
 
@@ -149,22 +156,40 @@ def test_the_frame_is_left_as_it_was():
 
 
 def test_columns_put_aside_are_no_features():
-    table = frame(c=[1, 2, 3, 4], g=["p", "q", "r", "p"], part=["Train", "TEST", "valid", "unused"], when=pd.Timestamp("2020"))
+    table = frame(
+        c=[1, 2, 3, 4],
+        g=["p", "q", "r", "p"],
+        part=["Train", "TEST", "valid", "unused"],
+        when=pd.Timestamp("2020"),
+    )
     data = load(table, drop=["c", "when"], split_groups="g", split_column="part")
     assert data.feature_names == ("x",)
-    assert data.split_groups is not None and data.split_groups.tolist() == [0, 1, 2, 0] and data.groups is None
+    assert (
+        data.split_groups is not None
+        and data.split_groups.tolist() == [0, 1, 2, 0]
+        and data.groups is None
+    )
     assert data.roles is not None and data.roles.tolist() == [TRAIN, TEST, CALIBRATION, UNUSED]
     assert data.roles.dtype == np.int8
 
 
-@pytest.mark.parametrize("values", [[True, False, False, True], ["True", "False", "False", "True"]], ids=repr)
+@pytest.mark.parametrize(
+    "values", [[True, False, False, True], ["True", "False", "False", "True"]], ids=repr
+)
 def test_true_in_a_split_column_means_test(values):
     data = load(frame(part=values), split_column="part")
     assert data.roles is not None and data.roles.tolist() == [TEST, TRAIN, TRAIN, TEST]
 
 
 @pytest.mark.parametrize(
-    ("word", "role"), [("validation", CALIBRATION), ("val", CALIBRATION), ("Cal", CALIBRATION), ("training", TRAIN), (" test ", TEST)]
+    ("word", "role"),
+    [
+        ("validation", CALIBRATION),
+        ("val", CALIBRATION),
+        ("Cal", CALIBRATION),
+        ("training", TRAIN),
+        (" test ", TEST),
+    ],
 )
 def test_other_words_for_roles(word, role):
     data = load(frame(part=["train", "test", word, "train"]), split_column="part")
@@ -181,7 +206,11 @@ def test_facts_are_kept():
     assert from_frame("t", frame(), "y", options=ColumnOptions(), facts=facts).facts == facts
 
 
-texts = st.lists(st.one_of(st.none(), st.text(st.characters(codec="utf-8", exclude_characters="\x00"))), min_size=2, max_size=20)
+texts = st.lists(
+    st.one_of(st.none(), st.text(st.characters(codec="utf-8", exclude_characters="\x00"))),
+    min_size=2,
+    max_size=20,
+)
 
 
 @settings(deadline=None)
@@ -216,7 +245,9 @@ def test_classes_are_sorted_and_of_their_type(labels, classes):
     data = load(frame(y=labels))
     assert data.task == "classification"
     assert data.classes.tolist() == classes
-    assert [str(label) for label in data.classes[data.y].tolist()] == [str(label).removesuffix(".0") for label in labels]
+    assert [str(label) for label in data.classes[data.y].tolist()] == [
+        str(label).removesuffix(".0") for label in labels
+    ]
 
 
 def test_fractions_are_regression():
@@ -233,7 +264,12 @@ def test_many_different_whole_numbers_are_regression(values, task):
 
 
 @pytest.mark.parametrize(
-    ("labels", "task"), [([0, 1, 0, 1], "regression"), ([0.5, 1, 0.5, 1], "classification"), (["1", "2", "3", "4"], "regression")]
+    ("labels", "task"),
+    [
+        ([0, 1, 0, 1], "regression"),
+        ([0.5, 1, 0.5, 1], "classification"),
+        (["1", "2", "3", "4"], "regression"),
+    ],
 )
 def test_the_user_has_the_last_word_on_the_task(labels, task):
     assert load(frame(y=labels), task=task).task == task
@@ -249,13 +285,22 @@ def test_numbers_that_are_called_categorical_are_classes():
 
 
 def test_a_target_that_is_not_there():
-    refused(frame(label=LABELS), "t has no column 'lable' (dataset.target); did you mean 'label'?", "lable")
+    refused(
+        frame(label=LABELS),
+        "t has no column 'lable' (dataset.target); did you mean 'label'?",
+        "lable",
+    )
     refused(frame(), "t has no column 'outcome' (dataset.target); it has x, y", "outcome")
 
 
 def test_the_columns_of_a_wide_table_are_not_all_named():
     table = pd.DataFrame(np.zeros((2, 12)))
-    refused(table, "t has no column 'outcome' (dataset.target); it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more", "outcome")
+    refused(
+        table,
+        "t has no column 'outcome' (dataset.target); it has 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2"
+        " more",
+        "outcome",
+    )
 
 
 @pytest.mark.parametrize("key", ["drop", "categorical", "group", "split_groups", "split_column"])
@@ -265,20 +310,37 @@ def test_other_columns_that_are_not_there(key):
 
 
 def test_the_target_is_nothing_else():
-    refused(frame(), "t: 'y' is the target, and dataset.drop names it too; it can be one of both", drop=["y"])
-    refused(frame(), "t: 'y' is the target, and dataset.split_groups names it too; it can be one of both", split_groups="y")
+    refused(
+        frame(),
+        "t: 'y' is the target, and dataset.drop names it too; it can be one of both",
+        drop=["y"],
+    )
+    refused(
+        frame(),
+        "t: 'y' is the target, and dataset.split_groups names it too; it can be one of both",
+        split_groups="y",
+    )
 
 
 def test_nothing_to_learn_from():
     refused(frame().iloc[:0], "t: the table has 2 columns and no rows")
-    refused(frame()[["y"]], "t: no feature is left beside the target 'y' and the 0 columns put aside")
-    refused(frame(), "t: no feature is left beside the target 'y' and the 1 columns put aside", drop=["x"])
+    refused(
+        frame()[["y"]], "t: no feature is left beside the target 'y' and the 0 columns put aside"
+    )
+    refused(
+        frame(),
+        "t: no feature is left beside the target 'y' and the 1 columns put aside",
+        drop=["x"],
+    )
     twice = frame().set_axis(["x", "x"], axis=1)
     refused(twice, "t: several columns have the same name (x); give each column its own")
 
 
 def test_labels_that_are_missing():
-    refused(frame(y=["a", None, "b", np.nan]), "t: 2 of 4 rows have no label in 'y' (first: row 1); remove them")
+    refused(
+        frame(y=["a", None, "b", np.nan]),
+        "t: 2 of 4 rows have no label in 'y' (first: row 1); remove them",
+    )
 
 
 def test_one_class_only():
@@ -286,7 +348,9 @@ def test_one_class_only():
 
 
 def test_a_regression_of_text_or_infinity():
-    rest = "and a regression needs finite numbers; dataset.task=classification takes them as classes"
+    rest = (
+        "and a regression needs finite numbers; dataset.task=classification takes them as classes"
+    )
     refused(frame(), f"t: the target 'y' has 'a' in row 0, {rest}", task="regression")
     refused(frame(y=[0.5, np.inf, 1, 2]), f"t: the target 'y' has 'inf' in row 1, {rest}")
 
@@ -306,7 +370,9 @@ def test_a_regression_of_text_or_infinity():
     ids=repr,
 )
 def test_dates(values, shown):
-    ambiguous = """ with 'dataset.date_format="%d/%m/%Y %H:%M"' or 'dataset.date_format="%m/%d/%Y %H:%M"'"""
+    ambiguous = (
+        """ with 'dataset.date_format="%d/%m/%Y %H:%M"' or 'dataset.date_format="%m/%d/%Y %H:%M"'"""
+    )
     parse = f"'dataset.parse_dates=[when]'{ambiguous if shown == '1/2/2020 10:00' else ''}"
     way_out = f"{parse} turns it into days since 1970-01-01, 'dataset.drop=[when]' leaves it out"
     refused(frame(when=values), f"t: column 'when' holds dates or times ({shown}); {way_out}")
@@ -318,25 +384,47 @@ def test_dates_as_categories_are_what_the_user_asked_for():
 
 
 def test_text_among_numbers():
-    remedy = "'dataset.missing=[n/a]' reads it as missing, 'dataset.categorical=[c]' takes all as names"
-    refused(frame(c=["12", "n/a", "13", "14"]), f"t: column 'c' has 'n/a' in row 1, and most of its cells are numbers; {remedy}")
-    assert column_of(["12", "n/a", "13", "n/a"])[1] == ("12", "13", "n/a"), "half of the cells are not most of them"
+    remedy = (
+        "'dataset.missing=[n/a]' reads it as missing, 'dataset.categorical=[c]' takes all as names"
+    )
+    refused(
+        frame(c=["12", "n/a", "13", "14"]),
+        f"t: column 'c' has 'n/a' in row 1, and most of its cells are numbers; {remedy}",
+    )
+    assert column_of(["12", "n/a", "13", "n/a"])[1] == (
+        "12",
+        "13",
+        "n/a",
+    ), "half of the cells are not most of them"
 
 
 def test_several_texts_among_numbers():
-    remedy = "'dataset.missing=[n/a,none]' reads such cells as missing, 'dataset.categorical=[c]' takes all as names"
+    remedy = (
+        "'dataset.missing=[n/a,none]' reads such cells as missing, 'dataset.categorical=[c]' takes"
+        " all as names"
+    )
     table = pd.DataFrame({"c": ["n/a", "12", "none", "14", "15"], "y": list("ababa")})
     refused(table, f"t: column 'c' has 'n/a' in row 0, and most of its cells are numbers; {remedy}")
 
 
-@pytest.mark.parametrize("values", [["1,5", "2,5", "-3", "4"], ["1,234", "5,678", "9,012", "1"], ["1.234,5", "6", "7", "8,0"]], ids=repr)
+@pytest.mark.parametrize(
+    "values",
+    [["1,5", "2,5", "-3", "4"], ["1,234", "5,678", "9,012", "1"], ["1.234,5", "6", "7", "8,0"]],
+    ids=repr,
+)
 def test_numbers_with_commas(values):
     way_out = "write plain numbers such as 1234.5, or 'dataset.categorical=[c]' takes them as names"
-    refused(frame(c=values), f"t: column 'c' has numbers with commas, such as '{values[0]}', which are read as text; {way_out}")
+    refused(
+        frame(c=values),
+        f"t: column 'c' has numbers with commas, such as '{values[0]}', which are read as text;"
+        f" {way_out}",
+    )
 
 
 def test_text_where_the_source_declares_numbers():
-    remedy = "'dataset.missing=[b]' reads it as missing, 'dataset.categorical=[c]' takes all as names"
+    remedy = (
+        "'dataset.missing=[b]' reads it as missing, 'dataset.categorical=[c]' takes all as names"
+    )
     message = f"t: column 'c' has 'b' in row 0, and most of its cells are numbers; {remedy}"
     refused(frame(c=["b", "1", "b", "b"]), message, feature_kinds={"c": "numeric"})
 
@@ -356,39 +444,75 @@ def test_infinity_and_codes_for_missing(sign):
     assert load(frame(c=[1, 2, 3, sign * 9.9e17])).X[3, 1] == sign * 9.9e17
 
 
-@pytest.mark.parametrize("values", [[np.nan] * 4, [None] * 4, pd.Categorical([None] * 4, categories=["p"])], ids=repr)
+@pytest.mark.parametrize(
+    "values", [[np.nan] * 4, [None] * 4, pd.Categorical([None] * 4, categories=["p"])], ids=repr
+)
 def test_a_column_with_nothing_in_it(values):
-    refused(frame(c=values), "t: column 'c' has no value in any row; leave it out: 'dataset.drop=[c]'")
+    refused(
+        frame(c=values), "t: column 'c' has no value in any row; leave it out: 'dataset.drop=[c]'"
+    )
 
 
 def test_a_column_where_all_is_called_missing():
-    refused(frame(c=["?"] * 4), "t: column 'c' has no value in any row; leave it out: 'dataset.drop=[c]'", missing=["?"])
+    refused(
+        frame(c=["?"] * 4),
+        "t: column 'c' has no value in any row; leave it out: 'dataset.drop=[c]'",
+        missing=["?"],
+    )
 
 
 def test_cells_that_are_lists_and_complex_numbers():
-    refused(frame(c=[[1], [2], [3], [4]]), "t: column 'c' has cells of type list; a feature is a number or text: 'dataset.drop=[c]'")
-    refused(frame(c=[1j, 2, 3, 4]), "t: column 'c' holds complex numbers; split them into real columns, or 'dataset.drop=[c]'")
+    refused(
+        frame(c=[[1], [2], [3], [4]]),
+        "t: column 'c' has cells of type list; a feature is a number or text: 'dataset.drop=[c]'",
+    )
+    refused(
+        frame(c=[1j, 2, 3, 4]),
+        "t: column 'c' holds complex numbers; split them into real columns, or 'dataset.drop=[c]'",
+    )
 
 
 def test_free_text():
     n = 1500
-    table = pd.DataFrame({"x": np.arange(n) % 7, "z": np.arange(n) / 2, "id": [f"row {i}" for i in range(n)], "y": np.arange(n) % 2})
-    refused(table, "t: column 'id' has 1,500 different texts in 1,500 rows, which are no categories; leave it out: 'dataset.drop=[id]'")
-    assert len(load(table.assign(id=[f"row {i % 700}" for i in range(n)])).categories[2] or ()) == 700
+    table = pd.DataFrame(
+        {
+            "x": np.arange(n) % 7,
+            "z": np.arange(n) / 2,
+            "id": [f"row {i}" for i in range(n)],
+            "y": np.arange(n) % 2,
+        }
+    )
+    refused(
+        table,
+        "t: column 'id' has 1,500 different texts in 1,500 rows, which are no categories; leave it"
+        " out: 'dataset.drop=[id]'",
+    )
+    assert (
+        len(load(table.assign(id=[f"row {i % 700}" for i in range(n)])).categories[2] or ()) == 700
+    )
 
 
 def test_a_split_column_that_is_not_one():
     where = "t: dataset.split_column='part'"
     known = "train, calibration, test or unused (or True where a row tests)"
     options = {"split_column": "part"}
-    refused(frame(part=["train", "test", "dev", "train"]), f"{where} has 'dev', which is none of {known}", **options)
+    refused(
+        frame(part=["train", "test", "dev", "train"]),
+        f"{where} has 'dev', which is none of {known}",
+        **options,
+    )
     numbers = f"{where} has numbers such as 0, and which of them test is not guessed"
     cut = "'dataset.split_at=[0]' trains on those up to 0 and tests on larger ones"
     refused(frame(part=[0, 1, 0, 1]), f"{numbers}; {cut}, or replace them with {known}", **options)
     refused(frame(part=list("0101")), f"{numbers}; replace them with {known}", **options)
     large = [2**53 + 1, 2**53 + 3, 2**53 + 2, 2**53 + 1]
     data = load(frame(part=large), split_at=[2**53 + 1, 2**53 + 2], **options)
-    assert data.roles is not None and data.roles.tolist() == [TRAIN, TEST, CALIBRATION, TRAIN], "float64 has no 2^53 + 1"
+    assert data.roles is not None and data.roles.tolist() == [
+        TRAIN,
+        TEST,
+        CALIBRATION,
+        TRAIN,
+    ], "float64 has no 2^53 + 1"
     empty = f"{where} is empty in row 1; write train, calibration, test or unused"
     refused(frame(part=["train", None, "test", "test"]), empty, **options)
     for word, other in (("test", "train"), ("train", "test")):
@@ -399,13 +523,18 @@ def test_a_split_column_that_is_not_one():
 
 
 def test_groups_that_are_none():
-    refused(frame(g=["p", None, "q", "r"]), "t: dataset.split_groups='g' is empty in row 1; name the group of each row", split_groups="g")
+    refused(
+        frame(g=["p", None, "q", "r"]),
+        "t: dataset.split_groups='g' is empty in row 1; name the group of each row",
+        split_groups="g",
+    )
 
 
 def test_require_numeric():
     table = frame(c=["p", "q", "p", "q"], d=["p", "q", "p", "p"], e=[1, None, 3, None])
     message = (
-        "t has 2 categorical columns (c, d) and 2 missing cells, and dataset.require=numeric shuts it out; dataset.require=any lets it in"
+        "t has 2 categorical columns (c, d) and 2 missing cells, and dataset.require=numeric shuts"
+        " it out; dataset.require=any lets it in"
     )
     refused(table, message, error=NotAtHand, require="numeric")
     assert load(table, require="numeric", drop=["c", "d", "e"]).feature_names == ("x",)
@@ -416,7 +545,10 @@ def test_require_numeric():
 
 def test_constant_columns_are_named():
     constant = {f"c{i}": 7 for i in range(7)}
-    with pytest.warns(UserWarning, match=r"^t: columns that never change tell nothing: c0, c1, c2, c3, c4 and 2 more$"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^t: columns that never change tell nothing: c0, c1, c2, c3, c4 and 2 more$",
+    ):
         assert load(frame(**constant)).X.shape == (4, 8)
 
 
@@ -430,24 +562,41 @@ def test_copies_are_counted():
         warnings.simplefilter("always")
         load(table)
     why = "copies that fall into train and test make the test easy"
-    assert [str(one.message) for one in said] == [f"t: 4 of 4 rows have the features of another row; {why}"]
+    assert [str(one.message) for one in said] == [
+        f"t: 4 of 4 rows have the features of another row; {why}"
+    ]
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([-1.0, 0.0, -0.0, 1.0, 2.0]), st.sampled_from([0.0, 1.0, np.nan])), min_size=2, max_size=12))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([-1.0, 0.0, -0.0, 1.0, 2.0]), st.sampled_from([0.0, 1.0, np.nan])
+        ),
+        min_size=2,
+        max_size=12,
+    )
+)
 def test_copies_are_those_that_pandas_finds(rows):
     table = pd.DataFrame([*rows, (5.0, 5.0), (6.0, 5.0)], columns=["p", "q"])
     expected = int(table.duplicated(keep=False).sum())
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         load(table.assign(y=np.arange(len(table)) % 2))
-    found = [int(str(one.message).split()[1]) for one in said if "of another row" in str(one.message)]
+    found = [
+        int(str(one.message).split()[1]) for one in said if "of another row" in str(one.message)
+    ]
     assert found == ([expected] if expected else [])
 
 
 def test_text_that_differs_in_each_row_of_a_small_table():
-    table = pd.DataFrame({"x": np.arange(21) / 2, "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2})
-    message = "t: column 'c' has a different text in each of 21 rows and tells nothing of new ones; 'dataset.drop=[c]'"
+    table = pd.DataFrame(
+        {"x": np.arange(21) / 2, "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2}
+    )
+    message = (
+        "t: column 'c' has a different text in each of 21 rows and tells nothing of new ones;"
+        " 'dataset.drop=[c]'"
+    )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         load(table)
     load(table.iloc[:20])
@@ -481,11 +630,16 @@ def test_advice_adds_to_the_lists_that_are_given(values, override):
 
 
 def test_the_first_numeric_features_are_those_of_the_table_in_its_order():
-    table = frame(name=["a", "b", "a", "b"], size=[4, 3, 2, 1], month=[1, 2, 1, 2], last=[0.5, 0.0, 0.5, 0.0])
+    table = frame(
+        name=["a", "b", "a", "b"], size=[4, 3, 2, 1], month=[1, 2, 1, 2], last=[0.5, 0.0, 0.5, 0.0]
+    )
     data = load(table, first_numeric=2, categorical=["month"], require="numeric")
     assert data.feature_names == ("x", "size") and data.categories == ()
     np.testing.assert_array_equal(data.X, table[["x", "size"]])
-    assert load(table, first_numeric=2, categorical=["month"], drop=["x"]).feature_names == ("size", "last")
+    assert load(table, first_numeric=2, categorical=["month"], drop=["x"]).feature_names == (
+        "size",
+        "last",
+    )
     assert load(table, first_numeric=4).feature_names == ("x", "size", "month", "last")
 
 

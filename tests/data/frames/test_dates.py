@@ -17,21 +17,34 @@ from kdgraph.errors import DataError
 
 
 def load(cells, **options):
-    table = pd.DataFrame({"x": np.arange(len(cells)) / 2, "when": cells, "y": np.arange(len(cells)) % 2})
+    table = pd.DataFrame(
+        {"x": np.arange(len(cells)) / 2, "when": cells, "y": np.arange(len(cells)) % 2}
+    )
     return from_frame("t", table, "y", options=ColumnOptions(**options))
 
 
 DAYS = st.dates(datetime.date(1700, 1, 1), datetime.date(2200, 12, 31))
 
 
-@given(st.lists(DAYS, min_size=1, max_size=5), st.sampled_from(["%Y-%m-%d", "%d.%m.%Y", "%d %B %Y", "%Y/%m/%d", "%b %d, %Y"]))
+@given(
+    st.lists(DAYS, min_size=1, max_size=5),
+    st.sampled_from(["%Y-%m-%d", "%d.%m.%Y", "%d %B %Y", "%Y/%m/%d", "%b %d, %Y"]),
+)
 def test_days_are_those_of_the_calendar(dates, form):
-    column = pd.Series([date.strftime(form).replace(f"{date.year}", f"{date.year:04}") for date in dates])
+    column = pd.Series(
+        [date.strftime(form).replace(f"{date.year}", f"{date.year:04}") for date in dates]
+    )
     expected = [(date - datetime.date(1970, 1, 1)).days for date in dates]
     assert any(days_of(column, found).tolist() == expected for found in formats_of(column))
 
 
-@given(st.lists(st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1)), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1)),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_text_and_type_give_the_same_days(times):
     typed = pd.Series(times).astype("datetime64[ns]")
     np.testing.assert_array_equal(days_of(typed.map(str).astype(object), ISO), days_of(typed, ISO))
@@ -42,7 +55,10 @@ def test_text_and_type_give_the_same_days(times):
     [
         (["2000-01-01", "2000-01-02 12:00"], [10957, 10958.5]),
         (["2000-01-01T00:00+01:00", "2000-01-01T00:00Z"], [10957 - 1 / 24, 10957]),
-        (pd.date_range("2000-01-01", periods=2, tz="Europe/Berlin"), [10957 - 1 / 24, 10958 - 1 / 24]),
+        (
+            pd.date_range("2000-01-01", periods=2, tz="Europe/Berlin"),
+            [10957 - 1 / 24, 10958 - 1 / 24],
+        ),
         (pd.period_range("2000-01", periods=2, freq="M"), [10957, 10988]),
         (pd.to_timedelta(["36h", "12h"]), [1.5, 0.5]),
         ([datetime.date(2000, 1, 1), datetime.date(2000, 1, 2)], [10957, 10958]),
@@ -57,7 +73,9 @@ def test_text_and_type_give_the_same_days(times):
 )
 def test_columns_that_are_asked_for_become_numbers(cells, days):
     data = load(cells, parse_dates=["when"])
-    np.testing.assert_allclose(data.X[:, 1], days, rtol=0, atol=1e-9)  # 1e-9 days are 0.1 ms, and float64 has 4e-12 there
+    np.testing.assert_allclose(
+        data.X[:, 1], days, rtol=0, atol=1e-9
+    )  # 1e-9 days are 0.1 ms, and float64 has 4e-12 there
     assert data.categories == () and list(data.facts["date_formats"]) == ["when"]
 
 
@@ -68,11 +86,19 @@ def test_missing_dates_stay_missing():
 
 def test_the_order_of_day_and_month_is_not_guessed():
     ways = """'dataset.date_format="%d/%m/%Y"' or 'dataset.date_format="%m/%d/%Y"'"""
-    message = f"t: column 'when' has dates such as 1/2/2000, and day or month may come first; give {ways}"
+    message = (
+        f"t: column 'when' has dates such as 1/2/2000, and day or month may come first; give {ways}"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(["1/2/2000", "3/4/2000"], parse_dates=["when"])
-    assert load(["1/2/2000", "3/4/2000"], parse_dates=["when"], date_format="%d/%m/%Y").X[0, 1] == 10988
-    assert load(["1/2/2000", "3/4/2000"], parse_dates=["when"], date_format="%m/%d/%Y").X[0, 1] == 10958
+    assert (
+        load(["1/2/2000", "3/4/2000"], parse_dates=["when"], date_format="%d/%m/%Y").X[0, 1]
+        == 10988
+    )
+    assert (
+        load(["1/2/2000", "3/4/2000"], parse_dates=["when"], date_format="%m/%d/%Y").X[0, 1]
+        == 10958
+    )
 
 
 WHERE = "t: dataset.parse_dates: column 'when' has"
@@ -91,7 +117,7 @@ WHERE = "t: dataset.parse_dates: column 'when' has"
             ["2000-01-01", "9999-12-31"],
             {"missing": ["?"]},
             f"{WHERE} '9999-12-31' in row 1, which is no date between 1678 and 2261 like the others; "
-            "'dataset.missing=[\"?\",\"9999-12-31\"]' reads it as missing",
+            '\'dataset.missing=["?","9999-12-31"]\' reads it as missing',
         ),
         (
             ["13/1/2000", "1/13/2000"],
@@ -99,7 +125,11 @@ WHERE = "t: dataset.parse_dates: column 'when' has"
             f"{WHERE} '1/13/2000' in row 1, which is no date between 1678 and 2261 in the format %d/%m/%Y; "
             "'dataset.missing=[\"1/13/2000\"]' reads it as missing",
         ),
-        ([None, None], {}, "t: column 'when' has no date in any row; leave it out of dataset.parse_dates"),
+        (
+            [None, None],
+            {},
+            "t: column 'when' has no date in any row; leave it out of dataset.parse_dates",
+        ),
         (
             ["2000-01-01"] * 2,
             {"group": "when"},
@@ -111,17 +141,23 @@ WHERE = "t: dataset.parse_dates: column 'when' has"
             "t: 'when' is in dataset.parse_dates, and dataset.categorical names it too; it can be one of both",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_date(cells, options, message):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(cells, parse_dates=["when"], **options)
 
 
 def test_names_and_formats_without_columns():
-    with pytest.raises(DataError, match=r"^t has no column 'wen' \(dataset\.parse_dates\); did you mean 'when'\?$"):
+    with pytest.raises(
+        DataError, match=r"^t has no column 'wen' \(dataset\.parse_dates\); did you mean 'when'\?$"
+    ):
         load(["2000-01-01"] * 2, parse_dates=["wen"])
     with pytest.raises(
-        DataError, match=r"^dataset\.date_format is the format of the columns of dataset\.parse_dates, and that names no column$"
+        DataError,
+        match=(
+            r"^dataset\.date_format is the format of the columns of dataset\.parse_dates, and that"
+            r" names no column$"
+        ),
     ):
         load(["2000-01-01"] * 2, date_format="%Y")
 

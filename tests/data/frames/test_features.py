@@ -19,7 +19,14 @@ SHUFFLED = np.random.default_rng(0).permutation(N)
 
 def load(name: str, values, **options):
     rng = np.random.default_rng(1)
-    table = pd.DataFrame({"x": rng.normal(size=N), name: values, "z": rng.normal(size=N), "y": np.arange(N) // (N // 2)})
+    table = pd.DataFrame(
+        {
+            "x": rng.normal(size=N),
+            name: values,
+            "z": rng.normal(size=N),
+            "y": np.arange(N) // (N // 2),
+        }
+    )
     return from_frame("t", table, "y", options=ColumnOptions(**options))
 
 
@@ -45,10 +52,17 @@ def test_an_index_is_left_out_with_a_warning(name, values):
         assert load(name, values).feature_names == ("x", "z")
 
 
-@pytest.mark.parametrize("values", [np.arange(N), np.arange(1, N + 1), np.arange(float(N))], ids=["from 0", "from 1", "floats"])
+@pytest.mark.parametrize(
+    "values",
+    [np.arange(N), np.arange(1, N + 1), np.arange(float(N))],
+    ids=["from 0", "from 1", "floats"],
+)
 def test_a_feature_that_counts_the_rows_is_named_and_used(values):
     drop = "if it is their number, leave it out: 'dataset.drop=[patient]'"
-    message = f"t: the feature 'patient' counts the rows in their order, which may be that of the labels; {drop}"
+    message = (
+        "t: the feature 'patient' counts the rows in their order, which may be that of the labels;"
+        f" {drop}"
+    )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         assert load("patient", values).feature_names == ("x", "patient", "z")
 
@@ -79,7 +93,9 @@ def test_a_column_with_another_use_is_no_feature_and_stays():
 
 
 def test_short_tables_and_only_features_may_count():
-    assert not are_row_numbers("id", pd.Series(range(20))) and are_row_numbers("id", pd.Series(range(21)))
+    assert not are_row_numbers("id", pd.Series(range(20))) and are_row_numbers(
+        "id", pd.Series(range(21))
+    )
     table = pd.DataFrame({"t": np.arange(N), "y": np.arange(N) / 4})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -87,7 +103,11 @@ def test_short_tables_and_only_features_may_count():
 
 
 def test_what_counts():
-    assert counts_rows(np.arange(3)) and counts_rows(np.arange(1.0, 4.0)) and not counts_rows(np.array([0, 1, 1]))
+    assert (
+        counts_rows(np.arange(3))
+        and counts_rows(np.arange(1.0, 4.0))
+        and not counts_rows(np.array([0, 1, 1]))
+    )
     assert counts_rows(np.array([2, 0, 1]), in_order=False) and not counts_rows(np.array([2, 0, 1]))
     assert (
         not counts_rows(pd.Series([None, 1.0, 2.0]))
@@ -100,7 +120,8 @@ def test_an_array_whose_column_counts_the_rows(tmp_path):
     X = np.column_stack([np.random.default_rng(0).normal(size=N), np.arange(N)])
     np.savez(tmp_path / "a.npz", X=X, y=np.arange(N) % 2)
     message = (
-        "a: the feature 'x2' counts the rows in their order, which may be that of the labels; if it is their number, leave it out of X"
+        "a: the feature 'x2' counts the rows in their order, which may be that of the labels; if it"
+        " is their number, leave it out of X"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         ArrayFile(str(tmp_path / "a.npz")).load()

@@ -24,12 +24,43 @@ from kdgraph.data.tables import ArrayFile, TableFile
 from kdgraph.errors import DataError
 
 N = 24
-WORDS = ["null", "TRUE", "Nan", "None", "1_000", "don't", 'say "x"', "a,b", "[1]", "${x}", "\\", "x=1"]
-WORDS += ["okänd", "不明", "-", "?", " n/a", "1,5,", "~", "#N/A", "$HOME", "`ls`", "!1", "{a: 1}", "a: b"]
-TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), min_size=1, max_size=8)
+WORDS = [
+    "null",
+    "TRUE",
+    "Nan",
+    "None",
+    "1_000",
+    "don't",
+    'say "x"',
+    "a,b",
+    "[1]",
+    "${x}",
+    "\\",
+    "x=1",
+]
+WORDS += [
+    "okänd",
+    "不明",
+    "-",
+    "?",
+    " n/a",
+    "1,5,",
+    "~",
+    "#N/A",
+    "$HOME",
+    "`ls`",
+    "!1",
+    "{a: 1}",
+    "a: b",
+]
+TEXT = st.text(
+    st.characters(blacklist_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), min_size=1, max_size=8
+)
 CELLS = st.sampled_from(WORDS) | TEXT
 NAMES = st.sampled_from([*WORDS, "1", "0.5", "größe", ""]) | TEXT
-CODES = st.sampled_from([np.finfo(np.float32).min, np.finfo(np.float64).max, 1e18, -1.2345678901234567e30])
+CODES = st.sampled_from(
+    [np.finfo(np.float32).min, np.finfo(np.float64).max, 1e18, -1.2345678901234567e30]
+)
 
 
 def advised(message: str) -> list[tuple[str, Any]]:
@@ -57,7 +88,9 @@ def loaded(frame: pd.DataFrame, options: ColumnOptions) -> Dataset | str:
 
 
 def mended(frame: pd.DataFrame, which: int) -> tuple[Dataset, dict[str, Any]]:
-    """Paste the advice of each message, of several that of place ``which``, until the table loads."""
+    """Paste the advice of each message, of several that of place ``which``, until the table
+    loads.
+    """
     given: dict[str, Any] = {}
     messages: list[str] = []
     while isinstance(found := loaded(frame, ColumnOptions(**given)), str):
@@ -80,17 +113,25 @@ def with_cell(row: int, cell: Any, column: list[Any] | None = None) -> list[Any]
 
 @settings(max_examples=120, deadline=None)
 @given(
-    names=st.lists(NAMES, min_size=3, max_size=3, unique=True).filter(lambda names: "y" not in names and "x" not in names),
+    names=st.lists(NAMES, min_size=3, max_size=3, unique=True).filter(
+        lambda names: "y" not in names and "x" not in names
+    ),
     cells=st.lists(CELLS, min_size=2, max_size=2),
     code=CODES,
     which=st.integers(0, 1),
 )
 @example(names=["1", "2", "a,b"], cells=["1_000", "TRUE"], code=-3.4028234663852886e38, which=0)
-@example(names=["null", "it's", 'the "day"'], cells=["Null", "true"], code=1.7976931348623157e308, which=1)
+@example(
+    names=["null", "it's", 'the "day"'],
+    cells=["Null", "true"],
+    code=1.7976931348623157e308,
+    which=1,
+)
 def test_the_advice_of_each_message_leads_on_until_the_table_loads(names, cells, code, which):
     columns = [with_cell(3, cells[0]), with_cell(5, cells[1]), with_cell(7, code)]
     columns = {
-        name: [str(value) if i < 2 else value for value in values] for i, (name, values) in enumerate(zip(names, columns, strict=True))
+        name: [str(value) if i < 2 else value for value in values]
+        for i, (name, values) in enumerate(zip(names, columns, strict=True))
     }
     frame = pd.DataFrame({**columns, "x": numbers(), "y": ["a", "b"] * (N // 2)})
     dataset, given = mended(frame, which)
@@ -98,7 +139,9 @@ def test_the_advice_of_each_message_leads_on_until_the_table_loads(names, cells,
     for name, row in zip(names, (3, 5, 7), strict=True):
         if name in given.get("drop", ()):
             assert name not in dataset.feature_names
-        elif name not in given.get("categorical", ()) and frame[name].iloc[row] in given.get("missing", ()):
+        elif name not in given.get("categorical", ()) and frame[name].iloc[row] in given.get(
+            "missing", ()
+        ):
             assert np.isnan(dataset.X[row, dataset.feature_names.index(name)])
             assert np.isnan(dataset.X[:, dataset.feature_names.index(name)]).sum() == 1
 
@@ -112,7 +155,13 @@ def test_a_column_that_cannot_be_used_is_left_out_as_advised(name, empty):
 
 
 def test_a_second_way_out_keeps_the_first():
-    frame = pd.DataFrame({"a": with_cell(1, "?", [str(i) for i in range(N)]), "b": with_cell(2, 1e20), "when": "2020-01-01"})
+    frame = pd.DataFrame(
+        {
+            "a": with_cell(1, "?", [str(i) for i in range(N)]),
+            "b": with_cell(2, 1e20),
+            "when": "2020-01-01",
+        }
+    )
     frame = frame.assign(gone=None, x=numbers(), y=["a", "b"] * (N // 2))
     _, given = mended(frame, 0)
     assert given == {"missing": ["?", 1e20], "drop": ["when", "gone"]}
@@ -126,13 +175,25 @@ def test_text_and_numbers_that_are_equal_in_python_are_told_apart():
 @pytest.mark.parametrize("text", ["1_0", "1_250", "7%", "€ 12", "3,5"])
 def test_a_stray_text_among_numbers_can_be_read_as_missing(text):
     """Also where Python would read a number in it, or a person does."""
-    frame = pd.DataFrame({"c": with_cell(3, text, [str(i) for i in range(N)]), "x": numbers(), "y": ["a", "b"] * (N // 2)})
+    frame = pd.DataFrame(
+        {
+            "c": with_cell(3, text, [str(i) for i in range(N)]),
+            "x": numbers(),
+            "y": ["a", "b"] * (N // 2),
+        }
+    )
     dataset, given = mended(frame, 0)
-    assert given == {"missing": [text]} and np.flatnonzero(np.isnan(dataset.X[:, 0])).tolist() == [3]
+    assert given == {"missing": [text]} and np.flatnonzero(np.isnan(dataset.X[:, 0])).tolist() == [
+        3
+    ]
 
 
-@pytest.mark.parametrize("text", ["-3.4028234663852886e+38", "1.7976931348623157e308", "123456789012345678901234.5"])
-def test_a_number_of_a_file_is_missing_with_the_digits_of_the_message_and_of_the_file(tmp_path, text):
+@pytest.mark.parametrize(
+    "text", ["-3.4028234663852886e+38", "1.7976931348623157e308", "123456789012345678901234.5"]
+)
+def test_a_number_of_a_file_is_missing_with_the_digits_of_the_message_and_of_the_file(
+    tmp_path, text
+):
     path = tmp_path / "t.csv"
     rows = [f"{text if i == 4 else i},{'ab'[i % 2]}" for i in range(N)]
     path.write_text("\n".join(["c,y", *rows]))
@@ -148,7 +209,10 @@ def test_a_number_of_a_file_is_missing_with_the_digits_of_the_message_and_of_the
 def test_many_texts_are_not_offered_in_part():
     cells = [f"t{i}" if i < 13 else str(i) for i in range(60)]
     frame = pd.DataFrame({"c": cells, "x": np.arange(60.0), "y": ["a", "b"] * 30})
-    message = "t: column 'c' has 't0' in row 0, and most of its cells are numbers; 'dataset.categorical=[c]' takes all as names"
+    message = (
+        "t: column 'c' has 't0' in row 0, and most of its cells are numbers;"
+        " 'dataset.categorical=[c]' takes all as names"
+    )
     assert loaded(frame, ColumnOptions()) == message
 
 
@@ -163,6 +227,9 @@ def test_an_array_has_no_keys_to_advise(tmp_path):
     path = str(tmp_path / "a.npz")
     np.savez(path, X=np.array([[1.0, 2], [1e20, 3], [1, 4], [2, 5]]), y=[0, 1, 0, 1])
     why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
-    message = f"a: column 'x1' has 1e+20 in row 1; {why}: write NaN where it is missing, else rescale the column"
+    message = (
+        f"a: column 'x1' has 1e+20 in row 1; {why}: write NaN where it is missing, else rescale the"
+        " column"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ArrayFile(path).load()

@@ -1,4 +1,6 @@
-"""Whom rows belong to: the values of a column, or the largest of several, against a loop over rows."""
+"""Whom rows belong to: the values of a column, or the largest of several, against a loop over
+rows.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,13 @@ def plurality(row: dict[str, float]) -> str:
 shares = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
-@given(st.lists(st.tuples(shares, shares, shares).map(lambda row: dict(zip("bac", row, strict=True))), min_size=1, max_size=12))
+@given(
+    st.lists(
+        st.tuples(shares, shares, shares).map(lambda row: dict(zip("bac", row, strict=True))),
+        min_size=1,
+        max_size=12,
+    )
+)
 def test_of_several_columns_the_largest_counts_and_the_first_of_equals(rows):
     largest, names = largest_column("t", "group", pd.DataFrame(rows))
     assert [names[i] for i in largest] == [plurality(row) for row in rows]
@@ -55,14 +63,23 @@ def test_truth_values_and_numbers_with_a_mask_count_too():
 
 
 def test_a_column_called_other_has_the_rows_of_none():
-    largest, names = largest_column("t", "group", pd.DataFrame({"other": [0, 1, 0], "p": [0, 0, 1]}))
+    largest, names = largest_column(
+        "t", "group", pd.DataFrame({"other": [0, 1, 0], "p": [0, 0, 1]})
+    )
     assert names == ("other", "p") and largest.tolist() == [0, 0, 1]
 
 
 def test_of_one_column_the_values_are_groups():
     data = load(frame(town=["Ulm", "Bonn", "Ulm", "Ulm"], age=[10, 9, 10, 10]), group="town")
-    assert data.group_names == ("Bonn", "Ulm") and data.groups is not None and data.groups.tolist() == [1, 0, 1, 1]
-    assert load(frame(age=[10, 9, 10, 10]), group="age").group_names == ("9", "10")  # numbers are sorted as numbers
+    assert (
+        data.group_names == ("Bonn", "Ulm")
+        and data.groups is not None
+        and data.groups.tolist() == [1, 0, 1, 1]
+    )
+    assert load(frame(age=[10, 9, 10, 10]), group="age").group_names == (
+        "9",
+        "10",
+    )  # numbers are sorted as numbers
 
 
 def test_groups_are_features_too_unless_they_are_dropped():
@@ -76,7 +93,11 @@ def test_groups_are_features_too_unless_they_are_dropped():
 
 def test_the_target_may_be_the_group():
     data = load(frame(), group="y")
-    assert data.group_names == ("a", "b") and data.groups is not None and data.groups.tolist() == data.y.tolist()
+    assert (
+        data.group_names == ("a", "b")
+        and data.groups is not None
+        and data.groups.tolist() == data.y.tolist()
+    )
     assert data.groups_are_target and data.facts == {"target_and_group": "y"}
 
 
@@ -84,14 +105,20 @@ def test_columns_that_target_and_group_share_are_told():
     table = frame(p=[1, 0, 1, 0], q=[0, 1, 0, 1], r=[0, 1, 1, 0])
     shared = from_frame("t", table, ["p", "q"], options=ColumnOptions(group=["p", "r"]))
     assert not shared.groups_are_target and shared.facts == {"target_and_group": "p"}
-    assert from_frame("t", table, ["p", "q"], options=ColumnOptions(group=["q", "p"])).groups_are_target
+    assert from_frame(
+        "t", table, ["p", "q"], options=ColumnOptions(group=["q", "p"])
+    ).groups_are_target
     assert load(table, group="p").facts == {}
 
 
 def test_rows_and_classes_that_are_left_out_leave_their_groups():
     data = load(frame(g=["p", "q", "r", "q"]), group="g")
     some = data.rows(np.array([3, 0]))
-    assert some.groups is not None and some.groups.tolist() == [1, 0] and some.group_names == ("p", "q", "r")
+    assert (
+        some.groups is not None
+        and some.groups.tolist() == [1, 0]
+        and some.group_names == ("p", "q", "r")
+    )
     one = data.with_classes(np.array([1]))
     assert one.groups is not None and one.groups.tolist() == [1, 1]
 
@@ -106,7 +133,11 @@ def test_groups_are_part_of_the_fingerprint():
 @pytest.mark.parametrize(
     ("columns", "group", "message"),
     [
-        ({"g": ["p", None, "q", "r"]}, "g", "t: dataset.group='g' is empty in row 1; name the group of each row"),
+        (
+            {"g": ["p", None, "q", "r"]},
+            "g",
+            "t: dataset.group='g' is empty in row 1; name the group of each row",
+        ),
         (
             {"p": [1, 0, 1, 0], "q": [0, 1, np.nan, 1]},
             ["p", "q"],
@@ -115,9 +146,16 @@ def test_groups_are_part_of_the_fingerprint():
         (
             {"p": ["u", "v", "u", "v"]},
             ["x", "p"],
-            "t: dataset.group names 'p', which has 'u'; of several columns the largest counts, so each must hold numbers or truth values",
+            (
+                "t: dataset.group names 'p', which has 'u'; of several columns the largest counts,"
+                " so each must hold numbers or truth values"
+            ),
         ),
-        ({}, [], "t: dataset.group must name a column, or several, got []; without groups it is null"),
+        (
+            {},
+            [],
+            "t: dataset.group must name a column, or several, got []; without groups it is null",
+        ),
         ({"p": [1, 0, 1, 0]}, ["p", "qq"], "t has no column 'qq' (dataset.group); it has x, p, y"),
     ],
 )

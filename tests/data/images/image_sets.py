@@ -11,7 +11,9 @@ def pictures(n: int, shape: tuple[int, int, int], seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     c, h, w = shape
     down, across = rng.uniform(0, 1, (2, n, c, 1, 1))
-    return np.rint(255 * (down * np.linspace(0, 1, h)[:, None] + across * np.linspace(0, 1, w)) / 2).astype(np.uint8)
+    return np.rint(
+        255 * (down * np.linspace(0, 1, h)[:, None] + across * np.linspace(0, 1, w)) / 2
+    ).astype(np.uint8)
 
 
 def flat_table(images: np.ndarray, labels: list, dtype: str = "uint8") -> pd.DataFrame:

@@ -1,4 +1,6 @@
-"""Images of the user's own files: idx, .npz, pictures in a folder or a zip; what is made of them, and what is refused in a line."""
+"""Images of the user's own files: idx, .npz, pictures in a folder or a zip; what is made of them,
+and what is refused in a line.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ from tests.data.images.image_sets import pictures
 
 def idx(path: Path, array: np.ndarray, code: int = 0x08) -> None:
     """Write an idx file, compressed where its name says so."""
-    content = bytes([0, 0, code, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    content = (
+        bytes([0, 0, code, array.ndim])
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + array.tobytes()
+    )
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
@@ -44,26 +50,45 @@ def mnist(tmp_path):
 def test_a_folder_of_idx_files_says_what_trains_and_what_tests(mnist):
     folder, images = mnist
     dataset = ImageFiles(str(folder)).load()
-    np.testing.assert_array_equal(np.rint(dataset.X * 255), np.concatenate([images[6:], images[:6]]))  # in the order of the names
+    np.testing.assert_array_equal(
+        np.rint(dataset.X * 255), np.concatenate([images[6:], images[:6]])
+    )  # in the order of the names
     assert np.asarray(dataset.roles).tolist() == [TEST] * 4 + [TRAIN] * 6
-    assert dataset.y.tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0, 1] and dataset.classes.tolist() == [0, 1]
+    assert dataset.y.tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0, 1] and dataset.classes.tolist() == [
+        0,
+        1,
+    ]
     assert dataset.X.dtype == np.float32 and dataset.facts["image_shape"] == [1, 4, 5]
 
 
 def test_one_idx_file_has_its_labels_beside_it(mnist):
     dataset = ImageFiles(str(mnist[0] / "t10k-images-idx3-ubyte.gz")).load()
-    assert dataset.roles is None and dataset.y.tolist() == [0, 1, 0, 1] and dataset.name == "t10k-images-idx3-ubyte"
+    assert (
+        dataset.roles is None
+        and dataset.y.tolist() == [0, 1, 0, 1]
+        and dataset.name == "t10k-images-idx3-ubyte"
+    )
 
 
 def test_labels_that_say_more_than_the_class_begin_with_it(tmp_path):
     images = pictures(4, (1, 3, 3))[:, 0]
     idx(tmp_path / "qmnist-test-images-idx3-ubyte", images)
-    idx(tmp_path / "qmnist-test-labels-idx2-int", np.array([[7, 1], [3, 2], [7, 3], [3, 4]], dtype=">i4"), 0x0C)
+    idx(
+        tmp_path / "qmnist-test-labels-idx2-int",
+        np.array([[7, 1], [3, 2], [7, 3], [3, 4]], dtype=">i4"),
+        0x0C,
+    )
     dataset = ImageFiles(str(tmp_path)).load()
-    assert dataset.classes[dataset.y].tolist() == [7, 3, 7, 3] and np.asarray(dataset.roles).tolist() == [TEST] * 4
+    assert (
+        dataset.classes[dataset.y].tolist() == [7, 3, 7, 3]
+        and np.asarray(dataset.roles).tolist() == [TEST] * 4
+    )
 
 
-@pytest.mark.parametrize(("code", "kind"), [(0x08, "u1"), (0x09, "i1"), (0x0B, ">i2"), (0x0C, ">i4"), (0x0D, ">f4"), (0x0E, ">f8")])
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(0x08, "u1"), (0x09, "i1"), (0x0B, ">i2"), (0x0C, ">i4"), (0x0D, ">f4"), (0x0E, ">f8")],
+)
 def test_idx_files_of_each_type(tmp_path, code, kind):
     array = (np.arange(24) - 3 * (kind[-2] != "u")).reshape(2, 3, 4).astype(kind)
     idx(tmp_path / "a-images-idx3", array, code)
@@ -75,7 +100,10 @@ def test_idx_files_of_each_type(tmp_path, code, kind):
     [
         (b"\x89PNG and so on", "is no idx file: it begins with 89 50 4e 47"),
         (b"", "is no idx file: it begins with nothing"),
-        (b"\0\0\x08\x03" + struct.pack(">III", 2, 3, 4) + bytes(23), r"is not whole: it says \(2, 3, 4\) numbers of 1 bytes and has 23"),
+        (
+            b"\0\0\x08\x03" + struct.pack(">III", 2, 3, 4) + bytes(23),
+            r"is not whole: it says \(2, 3, 4\) numbers of 1 bytes and has 23",
+        ),
         (b"\0\0\x08\x03" + struct.pack(">II", 2, 3), "is not whole"),
     ],
 )
@@ -90,7 +118,9 @@ def test_a_damaged_compressed_file_is_told(tmp_path, damage):
     idx(tmp_path / "a-images-idx3.gz", pictures(20, (1, 9, 9))[:, 0])
     content = bytearray((tmp_path / "a-images-idx3.gz").read_bytes())
     content[60:90] = bytes(30) if damage == "changed" else content[60:90]
-    (tmp_path / "a-images-idx3.gz").write_bytes({"cut short": content[:-20], "changed": content, "not compressed": b"text"}[damage])
+    (tmp_path / "a-images-idx3.gz").write_bytes(
+        {"cut short": content[:-20], "changed": content, "not compressed": b"text"}[damage]
+    )
     with pytest.raises(DataError, match=r"a-images-idx3.gz cannot be read: "):
         ImageFiles(str(tmp_path / "a-images-idx3.gz")).load()
 
@@ -98,7 +128,11 @@ def test_a_damaged_compressed_file_is_told(tmp_path, damage):
 @pytest.mark.parametrize("layout", ["channel_first", "channel_last"])
 def test_arrays_in_colour_lie_either_way(tmp_path, layout):
     images = pictures(6, (3, 8, 7))
-    np.savez(tmp_path / "a.npz", x=images if layout == "channel_first" else images.transpose(0, 2, 3, 1), y=list("abcabc"))
+    np.savez(
+        tmp_path / "a.npz",
+        x=images if layout == "channel_first" else images.transpose(0, 2, 3, 1),
+        y=list("abcabc"),
+    )
     source = ImageFiles(str(tmp_path / "a.npz"))
     np.testing.assert_array_equal(pixels(source), images)
     assert source.load().classes.tolist() == ["a", "b", "c"]
@@ -111,19 +145,33 @@ def test_arrays_as_medmnist_has_them_have_three_roles(tmp_path):
     labels = {f"{word}_labels": np.arange(6)[rows, None] % 3 for word, rows in parts.items()}
     np.savez(tmp_path / "a.npz", **named, **labels)  # pyright: ignore[reportArgumentType]
     dataset = ImageFiles(str(tmp_path / "a.npz")).load()
-    assert np.asarray(dataset.roles).tolist() == [TRAIN] * 3 + [CALIBRATION] + [TEST] * 2 and dataset.y.tolist() == [0, 1, 2, 0, 1, 2]
+    assert np.asarray(dataset.roles).tolist() == [TRAIN] * 3 + [CALIBRATION] + [
+        TEST
+    ] * 2 and dataset.y.tolist() == [0, 1, 2, 0, 1, 2]
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"pictures": np.zeros((2, 3, 3))}, "has no array of images named x_train, train_images, .*; it has pictures"),
-        ({"x": np.zeros((2, 5, 4, 4))}, r"must be \[n, height, width\], or have 1 or 3 channels before or behind these"),
-        ({"x": np.full((2, 3, 3), 300)}, "pixels must be integers from 0 to 255 or lie in .0, 1., got 300 to 300"),
+        (
+            {"pictures": np.zeros((2, 3, 3))},
+            "has no array of images named x_train, train_images, .*; it has pictures",
+        ),
+        (
+            {"x": np.zeros((2, 5, 4, 4))},
+            r"must be \[n, height, width\], or have 1 or 3 channels before or behind these",
+        ),
+        (
+            {"x": np.full((2, 3, 3), 300)},
+            "pixels must be integers from 0 to 255 or lie in .0, 1., got 300 to 300",
+        ),
         ({"x": np.full((2, 3, 3), 1.5)}, "got 1.5 to 1.5"),
         ({"x": np.full((2, 3, 3), np.nan)}, "got nan to nan"),
         ({"x": np.full((2, 3, 3), "a")}, "must hold numbers"),
-        ({"x": np.zeros((2, 3, 3)), "y": np.zeros(3)}, "one label for each of 2 images, got shape .3,"),
+        (
+            {"x": np.zeros((2, 3, 3)), "y": np.zeros(3)},
+            "one label for each of 2 images, got shape .3,",
+        ),
     ],
 )
 def test_arrays_that_are_no_images_are_told(tmp_path, arrays, message):
@@ -134,7 +182,9 @@ def test_arrays_that_are_no_images_are_told(tmp_path, arrays, message):
 
 @pytest.fixture
 def drawn(tmp_path):
-    """Pictures in two folders, and what is none; the same in a zip file with a folder around them."""
+    """Pictures in two folders, and what is none; the same in a zip file with a folder around
+    them.
+    """
     images = pictures(4, (1, 6, 6))[:, 0]
     for i, image in enumerate(images):
         folder = tmp_path / "drawn" / ("cats" if i % 2 else "dogs")
@@ -154,14 +204,21 @@ def test_pictures_are_labelled_by_their_folders(drawn, where):
     folder, images = drawn
     dataset = ImageFiles(str(folder / where)).load()
     np.testing.assert_array_equal(np.rint(dataset.X[:, 0] * 255), images)
-    assert [label.rpartition("/")[2] for label in dataset.classes] == ["cats", "dogs"] and dataset.y.tolist() == [0, 0, 1, 1]
+    assert [label.rpartition("/")[2] for label in dataset.classes] == [
+        "cats",
+        "dogs",
+    ] and dataset.y.tolist() == [0, 0, 1, 1]
     assert dataset.name == "drawn" and ("sha256" in dataset.facts) == (where == "drawn.zip")
 
 
 def test_flat_rows_are_vectors_of_the_same_pixels(drawn):
     dataset = ImageFiles(str(drawn[0] / "drawn"), flat=True).load()
     np.testing.assert_array_equal(np.rint(dataset.X * 255).reshape(4, 6, 6), drawn[1])
-    assert dataset.X.dtype == np.float64 and dataset.feature_names[-1] == "pixel36" and dataset.facts["image_shape"] == [1, 6, 6]
+    assert (
+        dataset.X.dtype == np.float64
+        and dataset.feature_names[-1] == "pixel36"
+        and dataset.facts["image_shape"] == [1, 6, 6]
+    )
 
 
 def test_pictures_are_resized_made_grey_and_inverted(tmp_path):
@@ -169,15 +226,30 @@ def test_pictures_are_resized_made_grey_and_inverted(tmp_path):
     for name, shape in (("a/0.png", (9, 6, 3)), ("a/1.png", (6, 6)), ("b/2.png", (6, 6, 3))):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         Image.fromarray(rng.integers(0, 256, shape, dtype=np.uint8)).save(tmp_path / name)
-    with pytest.raises(DataError, match=r"has images of 3 shapes, such as 1×6×6 and 3×6×6; make them equal: 'dataset.size=\[28,28\]'"):
+    with pytest.raises(
+        DataError,
+        match=(
+            r"has images of 3 shapes, such as 1×6×6 and 3×6×6; make them equal:"
+            r" 'dataset.size=\[28,28\]'"
+        ),
+    ):
         ImageFiles(str(tmp_path)).load()
     with pytest.raises(DataError, match=r"make them equal: dataset\.channels=1"):
         ImageFiles(str(tmp_path), size=[6, 6]).load()
     dataset = ImageFiles(str(tmp_path), size=[6, 6], channels=1, invert=True).load()
-    assert dataset.facts["made"] == ["inverted", "grey from colours (Rec. 601 luma)", "resized from 9×6 to 6×6 (bilinear)"]
-    by_pillow = [np.asarray(Image.open(tmp_path / name).convert("L"), dtype=float) for name in ("a/0.png", "a/1.png", "b/2.png")]
+    assert dataset.facts["made"] == [
+        "inverted",
+        "grey from colours (Rec. 601 luma)",
+        "resized from 9×6 to 6×6 (bilinear)",
+    ]
+    by_pillow = [
+        np.asarray(Image.open(tmp_path / name).convert("L"), dtype=float)
+        for name in ("a/0.png", "a/1.png", "b/2.png")
+    ]
     by_pillow[0] = resized(by_pillow[0][None, None], 6, 6)[0, 0]
-    np.testing.assert_allclose(255 - dataset.X[:, 0] * 255, by_pillow, atol=1.01)  # Pillow rounds its greys
+    np.testing.assert_allclose(
+        255 - dataset.X[:, 0] * 255, by_pillow, atol=1.01
+    )  # Pillow rounds its greys
     assert dataset.y.tolist() == [0, 0, 1]
 
 
@@ -193,7 +265,9 @@ def test_one_bit_sixteen_bits_palettes_and_transparency_are_read(tmp_path):
     colours.mkdir()
     for i, mode in enumerate(("P", "RGBA", "RGB")):
         Image.fromarray(np.stack([dark] * 3, axis=-1)).convert(mode).save(colours / f"{i}.png")
-    np.testing.assert_array_equal(pixels(ImageFiles(str(colours))), np.broadcast_to(dark, (3, 3, 3, 3)))
+    np.testing.assert_array_equal(
+        pixels(ImageFiles(str(colours))), np.broadcast_to(dark, (3, 3, 3, 3))
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,7 +275,14 @@ def test_one_bit_sixteen_bits_palettes_and_transparency_are_read(tmp_path):
     [
         ("a.zip", b"no zip", "is no zip file, or damaged"),
         ("a.tar", b"", "must be one of these: .npz, .zip, idx files"),
-        ("a/b.png", b"no picture", "dataset.path=.*: b.png cannot be read as a picture: .*; repair or remove it, or leave out all such"),
+        (
+            "a/b.png",
+            b"no picture",
+            (
+                "dataset.path=.*: b.png cannot be read as a picture: .*; repair or remove it, or"
+                " leave out all such"
+            ),
+        ),
         ("a/b.txt", b"no picture", "has no pictures"),
     ],
 )
@@ -218,14 +299,27 @@ def test_one_picture_that_cannot_be_read_is_told_or_left_out(drawn, where, damag
     folder, images = drawn
     file = folder / "drawn/cats/1.PNG"
     content = file.read_bytes()
-    content = {"cut short": content[:40], "changed": content[:45] + bytes(20) + content[65:], "empty": b""}[damage]
+    content = {
+        "cut short": content[:40],
+        "changed": content[:45] + bytes(20) + content[65:],
+        "empty": b"",
+    }[damage]
     file.write_bytes(content)
     with zipfile.ZipFile(folder / "drawn.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted((folder / "drawn").rglob("*.*")):
             archive.write(file, file.relative_to(folder / "drawn"))
-    with pytest.raises(DataError, match=r"^dataset.path=.*: cats/1.PNG cannot be read as a picture: .*: dataset.unreadable=skip$"):
+    with pytest.raises(
+        DataError,
+        match=(
+            r"^dataset.path=.*: cats/1.PNG cannot be read as a picture: .*:"
+            r" dataset.unreadable=skip$"
+        ),
+    ):
         ImageFiles(str(folder / where)).load()
-    with pytest.warns(UserWarning, match=r"^drawn: left out are 1 that cannot be read as pictures, such as cats/1.PNG$"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^drawn: left out are 1 that cannot be read as pictures, such as cats/1.PNG$",
+    ):
         dataset = ImageFiles(str(folder / where), unreadable="skip").load()
     np.testing.assert_array_equal(np.rint(dataset.X[:, 0] * 255), images[1:])
     assert dataset.facts["unreadable"].startswith("1 that")
@@ -235,7 +329,11 @@ def test_an_archive_that_is_damaged_inside_is_told(drawn):
     """What the archive raises of a picture in it, not the picture's own format."""
     file = drawn[0] / "noise.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.pgm", b"P5 8 8 255\n" + np.random.default_rng(0).integers(0, 60, 64, dtype=np.uint8).tobytes())
+        archive.writestr(
+            "a.pgm",
+            b"P5 8 8 255\n"
+            + np.random.default_rng(0).integers(0, 60, 64, dtype=np.uint8).tobytes(),
+        )
     content = bytearray(file.read_bytes())
     content[40:70] = b"\xff" * 30
     file.write_bytes(content)
@@ -253,21 +351,30 @@ def test_images_without_labels_only_test_and_are_a_set_out_of_distribution(tmp_p
         make_splits(source, rng=np.random.default_rng(0))
     train = ImageFiles(str(mnist[0]))
     splits = make_splits(train, n_train=2, n_calibration=4, n_test=2, rng=np.random.default_rng(0))
-    several = Several({"a": OtherDataset(source), "b": OtherDataset(ImageFiles("nothing.zip"))}, missing="skip")
+    several = Several(
+        {"a": OtherDataset(source), "b": OtherDataset(ImageFiles("nothing.zip"))}, missing="skip"
+    )
     several.prefetch()
     with pytest.warns(UserWarning, match="^b is .*nothing.zip"):
         (found,) = several.sets(splits, np.random.default_rng(0))
     assert found.name == "a" and found.X.shape == (5, 1, 4, 5)
-    assert found.facts["made"] == ["inverted"] and found.facts["repaired"] == ["resized from 8×8 to 4×5 (bilinear)"]
+    assert found.facts["made"] == ["inverted"] and found.facts["repaired"] == [
+        "resized from 8×8 to 4×5 (bilinear)"
+    ]
     np.savez(tmp_path / "b.npz", x_train=pictures(5, (1, 8, 8)), x_test=pictures(2, (1, 8, 8)))
-    assert np.asarray(ImageFiles(str(tmp_path / "b.npz")).load().roles).tolist() == [UNUSED] * 5 + [TEST] * 2
+    assert (
+        np.asarray(ImageFiles(str(tmp_path / "b.npz")).load().roles).tolist()
+        == [UNUSED] * 5 + [TEST] * 2
+    )
 
 
 def test_a_file_that_is_not_there_is_not_at_hand():
     source = ImageFiles("no/such/folder/a.zip")
     assert isinstance(source, Fetched) and source.name == "a"
     for ask in (source.prefetch, source.load):
-        with pytest.raises(NotAtHand, match=r"dataset.path=no/such/folder/a.zip: there is no folder"):
+        with pytest.raises(
+            NotAtHand, match=r"dataset.path=no/such/folder/a.zip: there is no folder"
+        ):
             ask()
 
 

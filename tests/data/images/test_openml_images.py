@@ -1,4 +1,6 @@
-"""Sets of images of openml.org: what becomes of their columns, roles, subsets, and files that hold no images."""
+"""Sets of images of openml.org: what becomes of their columns, roles, subsets, and files that hold
+no images.
+"""
 
 from __future__ import annotations
 
@@ -36,22 +38,34 @@ def test_columns_become_images_between_0_and_1(grey, no_network):
     assert dataset.X.dtype == np.float32 and dataset.are_images
     np.testing.assert_array_equal(np.rint(dataset.X * 255), grey)
     assert dataset.feature_names == ()
-    assert dataset.classes.tolist() == [0, 1, 2, 3] and dataset.y.tolist() == [i % 4 for i in range(20)]
+    assert dataset.classes.tolist() == [0, 1, 2, 3] and dataset.y.tolist() == [
+        i % 4 for i in range(20)
+    ]
 
 
 def test_rows_come_in_the_official_order(grey):
     assert source().load().roles.tolist() == [TRAIN] * 14 + [TEST] * 6
-    splits = make_splits(source(), n_train=4, n_calibration=8, n_test=4, rng=np.random.default_rng(0))
+    splits = make_splits(
+        source(), n_train=4, n_calibration=8, n_test=4, rng=np.random.default_rng(0)
+    )
     tests = {image.tobytes() for image in (grey[14:] / np.float32(255)).astype(np.float32)}
     assert {image.tobytes() for image in splits.test.X} <= tests
-    assert not tests & {image.tobytes() for role in (splits.train, splits.calibration) for image in role.X}
+    assert not tests & {
+        image.tobytes() for role in (splits.train, splits.calibration) for image in role.X
+    }
 
 
 def test_facts_say_what_was_read(grey):
     assert source().load().facts == {
-        "source": "openml", "id": 554, "version": 2, "name": "made-up-554", "loader": "parquet",
-        "image_shape": [1, 4, 5], "layout": "channel_first", "flat": False,
-    }  # fmt: skip
+        "source": "openml",
+        "id": 554,
+        "version": 2,
+        "name": "made-up-554",
+        "loader": "parquet",
+        "image_shape": [1, 4, 5],
+        "layout": "channel_first",
+        "flat": False,
+    }
 
 
 def test_another_number_of_rows_is_a_subset_without_roles(grey):
@@ -66,14 +80,21 @@ def test_a_subset_is_told_in_the_words_of_its_description(openml_cache):
     whole = source().load()
     assert whole.facts["subset"] == words and whole.roles is not None
     part = source(official=(70, 30)).load()
-    assert (part.facts["subset"], part.facts["description"]) == ("20 of 100 rows, without the official split", words)
+    assert (part.facts["subset"], part.facts["description"]) == (
+        "20 of 100 rows, without the official split",
+        words,
+    )
 
 
 def test_flat_rows_are_vectors_of_the_same_pixels(grey):
     flat, images = source(flat=True).load(), source().load()
     assert flat.X.dtype == np.float64 and flat.X.shape == (20, 20)
     np.testing.assert_allclose(flat.X, images.X.reshape(20, -1), atol=1e-7)
-    assert flat.feature_names[0] == "pixel1" and flat.facts["flat"] and flat.facts["image_shape"] == [1, 4, 5]
+    assert (
+        flat.feature_names[0] == "pixel1"
+        and flat.facts["flat"]
+        and flat.facts["image_shape"] == [1, 4, 5]
+    )
 
 
 @pytest.mark.parametrize("layout", ["channel_first", "channel_last"])
@@ -105,7 +126,11 @@ def test_both_kinds_of_files_give_the_same_images(openml_cache, grey):
 
 @pytest.mark.parametrize(
     ("labels", "classes"),
-    [(["10", "9", "2", "10"], [2, 9, 10]), (["b", "a", "10", "a"], ["10", "a", "b"]), (["1.5", "2.5", "1.5", "2.5"], ["1.5", "2.5"])],
+    [
+        (["10", "9", "2", "10"], [2, 9, 10]),
+        (["b", "a", "10", "a"], ["10", "a", "b"]),
+        (["1.5", "2.5", "1.5", "2.5"], ["1.5", "2.5"]),
+    ],
 )
 def test_labels_are_integers_if_all_are(openml_cache, labels, classes):
     bake(openml_cache, 554, flat_table(pictures(4, GREY), labels))
@@ -113,7 +138,13 @@ def test_labels_are_integers_if_all_are(openml_cache, labels, classes):
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype", "found"), [(256, "int64", "256"), (-1, "int64", "-1"), (0.5, "float64", "0.5"), (np.nan, "float64", "nan")]
+    ("value", "dtype", "found"),
+    [
+        (256, "int64", "256"),
+        (-1, "int64", "-1"),
+        (0.5, "float64", "0.5"),
+        (np.nan, "float64", "nan"),
+    ],
 )
 def test_what_is_no_intensity_is_named_with_its_place(openml_cache, value, dtype, found):
     table = flat_table(pictures(20, GREY), [0, 1] * 10, dtype)
@@ -143,7 +174,9 @@ def test_an_image_without_a_label(openml_cache):
 def test_a_damaged_file_is_named(openml_cache, grey):
     (file,) = openml_cache.rglob("dataset_554.pq")
     file.write_bytes(file.read_bytes()[:-30])
-    with pytest.raises(DataError, match=r"dataset_554.pq is damaged \(.*; delete .* and fetch it again"):
+    with pytest.raises(
+        DataError, match=r"dataset_554.pq is damaged \(.*; delete .* and fetch it again"
+    ):
         source().load()
 
 
@@ -151,7 +184,10 @@ def test_a_damaged_file_is_named(openml_cache, grey):
     ("changes", "sentence"),
     [
         ({"shape": [28, 28]}, "shape must be channels, height and width, got [28, 28]"),
-        ({"official": [70_000]}, "official must be a number of training rows and one of test rows, got [70000]"),
+        (
+            {"official": [70_000]},
+            "official must be a number of training rows and one of test rows, got [70000]",
+        ),
         ({"flat": "yes"}, "flat must be true or false, got 'yes'"),
     ],
 )
@@ -183,7 +219,11 @@ def test_sets_of_openml_are_images(id, kind, shape, official, first, no_network)
         pytest.skip(f"OpenML {id} is in no folder that OPENML_CACHE_DIR names")
     dataset = OpenmlImages("real", id, shape, official).load()
     assert dataset.X.shape[1:] == shape and dataset.classes.tolist() == list(range(10))
-    assert (dataset.roles is None) == (len(dataset.y) != sum(official)) == ("subset" in dataset.facts)
+    assert (
+        (dataset.roles is None) == (len(dataset.y) != sum(official)) == ("subset" in dataset.facts)
+    )
     assert first is None or dataset.classes[dataset.y[:5]].tolist() == first
     rough = [np.abs(np.diff(dataset.X[:200], axis=axis)).mean() for axis in (2, 3)]
-    assert max(rough) < 0.1  # measured .03 to .08; with the channels in the other order twice as much
+    assert (
+        max(rough) < 0.1
+    )  # measured .03 to .08; with the channels in the other order twice as much

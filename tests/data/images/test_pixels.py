@@ -19,7 +19,13 @@ def images(n: int, *shape: int) -> np.ndarray:
 def test_sizes_change_as_pillow_changes_them(height, width):
     """Pillow keeps float32 between its two passes, so 1e-6 is a few of its roundings."""
     X = images(3, 2, 28, 20)
-    expected = [[np.asarray(Image.fromarray(channel).resize((width, height), Image.Resampling.BILINEAR)) for channel in x] for x in X]
+    expected = [
+        [
+            np.asarray(Image.fromarray(channel).resize((width, height), Image.Resampling.BILINEAR))
+            for channel in x
+        ]
+        for x in X
+    ]
     np.testing.assert_allclose(resized(X, height, width), expected, atol=2e-6)
 
 
@@ -45,7 +51,11 @@ def test_colours_become_their_luma():
     X[[0, 1, 2], [0, 1, 2]] = 1  # a red, a green and a blue image
     out, done = like_images_of((1, 2, 2), X)
     np.testing.assert_allclose(out[:, 0, 0, 0], [0.299, 0.587, 0.114], rtol=1e-6)
-    assert out.shape == (3, 1, 2, 2) and out.dtype == np.float32 and done == ["grey from colours (Rec. 601 luma)"]
+    assert (
+        out.shape == (3, 1, 2, 2)
+        and out.dtype == np.float32
+        and done == ["grey from colours (Rec. 601 luma)"]
+    )
 
 
 def test_white_stays_white():
@@ -64,5 +74,8 @@ def test_grey_is_repeated_and_everything_is_told():
 
 
 def test_two_channels_cannot_become_three():
-    with pytest.raises(ValueError, match=r"^images of 2 channels cannot become images of 3; only 1 and 3 can be exchanged$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^images of 2 channels cannot become images of 3; only 1 and 3 can be exchanged$",
+    ):
         like_images_of((3, 4, 4), images(1, 2, 4, 4))

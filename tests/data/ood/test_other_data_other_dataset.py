@@ -39,7 +39,9 @@ class Given:
 
 
 def rows(name: str, *shape: int, n: int = 12, **more) -> Dataset:
-    return Dataset.from_labels(name, np.random.default_rng(len(name)).random((n, *shape)), np.arange(n) % 2, **more)
+    return Dataset.from_labels(
+        name, np.random.default_rng(len(name)).random((n, *shape)), np.arange(n) % 2, **more
+    )
 
 
 def draw(train: Dataset, other: Dataset, n: int = 5):
@@ -58,7 +60,9 @@ def test_rows_are_drawn_from_all_without_one_twice():
 
 def test_vectors_are_scaled_as_the_training_rows_were():
     other, scaling = rows("other", 4), Scaling(shift=np.arange(4.0), size=3.0)
-    (drawn,) = OtherDataset(Given(other), n=12).sets(trained.on(rows("trained", 4), scaling), np.random.default_rng(0))
+    (drawn,) = OtherDataset(Given(other), n=12).sets(
+        trained.on(rows("trained", 4), scaling), np.random.default_rng(0)
+    )
     np.testing.assert_array_equal(np.sort(drawn.X, axis=0), np.sort(scaling.apply(other.X), axis=0))
 
 
@@ -67,45 +71,77 @@ def test_official_test_rows_are_preferred():
     other = rows("other", 4, roles=roles, facts={"id": 3, "source": "openml"})
     drawn = draw(rows("trained", 4), other, n=1000)
     assert {tuple(row) for row in drawn.X} == {tuple(row) for row in other.X[roles == TEST]}
-    assert drawn.facts == {"id": 3, "source": "openml", "rows": "4 at random of 4 test rows", "repaired": []}
+    assert drawn.facts == {
+        "id": 3,
+        "source": "openml",
+        "rows": "4 at random of 4 test rows",
+        "repaired": [],
+    }
 
 
 @pytest.mark.parametrize("has_roles", [False, True])
 def test_a_half_of_the_classes_tests_what_the_other_half_has_trained_with(has_roles):
     labels = np.arange(40) % 5
     roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), 20) if has_roles else None
-    other = Dataset.from_labels("other", np.random.default_rng(0).random((40, 4)), labels, roles=roles)
+    other = Dataset.from_labels(
+        "other", np.random.default_rng(0).random((40, 4)), labels, roles=roles
+    )
     of = {tuple(row.astype(np.float32)): label for row, label in zip(other.X, labels, strict=True)}
     found = {}
     for half in ("first", "second"):
-        (drawn,) = OtherDataset(Given(other), n=100, half=half).sets(trained.on(rows("trained", 4)), np.random.default_rng(0))
-        n = {"first": 16, "second": 24}[half] // (2 if has_roles else 1)
-        words = f"{n} at random of {n}{' test' if has_roles else ''} rows of the {half} half of the classes"
-        assert (drawn.name, drawn.facts["rows"], len(drawn.X)) == (f"other_{half}_half", words, n)
-        exposed = RowsOutliers(source=Given(other), half=half).like(np.zeros((1, 4)), np.random.default_rng(0))(
-            200, np.random.default_rng(1)
+        (drawn,) = OtherDataset(Given(other), n=100, half=half).sets(
+            trained.on(rows("trained", 4)), np.random.default_rng(0)
         )
-        found[half] = {of[tuple(row)] for row in drawn.X.astype(np.float32)}, {of[tuple(row)] for row in exposed}
+        n = {"first": 16, "second": 24}[half] // (2 if has_roles else 1)
+        words = (
+            f"{n} at random of {n}{' test' if has_roles else ''} rows of the {half} half of the"
+            " classes"
+        )
+        assert (drawn.name, drawn.facts["rows"], len(drawn.X)) == (f"other_{half}_half", words, n)
+        exposed = RowsOutliers(source=Given(other), half=half).like(
+            np.zeros((1, 4)), np.random.default_rng(0)
+        )(200, np.random.default_rng(1))
+        found[half] = (
+            {of[tuple(row)] for row in drawn.X.astype(np.float32)},
+            {of[tuple(row)] for row in exposed},
+        )
     assert found == {"first": ({0, 1}, {0, 1}), "second": ({2, 3, 4}, {2, 3, 4})}
 
 
 def test_what_has_no_classes_has_no_half():
-    with pytest.raises(ParameterError, match=r"^half must be null, since spiral is a simulation and not divided, got first$"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^half must be null, since spiral is a simulation and not divided, got first$",
+    ):
         OtherDataset(Spiral(), half="first")
     alike = replace(rows("other", 4), y=np.zeros(12, dtype=int), classes=np.array(["none"]))
-    with pytest.raises(DataError, match=r"^other has no classes to be divided into halves; give half=null, or choose another data set$"):
-        OtherDataset(Given(alike), half="second").sets(trained.on(rows("trained", 4)), np.random.default_rng(0))
+    with pytest.raises(
+        DataError,
+        match=(
+            r"^other has no classes to be divided into halves; give half=null, or choose another"
+            r" data set$"
+        ),
+    ):
+        OtherDataset(Given(alike), half="second").sets(
+            trained.on(rows("trained", 4)), np.random.default_rng(0)
+        )
 
 
 def test_roles_without_test_rows_say_nothing():
-    assert len(draw(rows("trained", 4), rows("other", 4, roles=np.zeros(12, dtype=np.int8)), n=1000).X) == 12
+    assert (
+        len(draw(rows("trained", 4), rows("other", 4, roles=np.zeros(12, dtype=np.int8)), n=1000).X)
+        == 12
+    )
 
 
 def test_images_get_the_shape_of_the_training_images():
     other = rows("other", 3, 6, 6)
     drawn = draw(rows("trained", 1, 8, 7), other, n=12)
     assert drawn.X.shape == (12, 1, 8, 7) and drawn.X.dtype == np.float32
-    assert drawn.facts["repaired"] == ["resized from 6×6 to 8×7 (bilinear)", "grey from colours (Rec. 601 luma)"]
+    assert drawn.facts["repaired"] == [
+        "resized from 6×6 to 8×7 (bilinear)",
+        "grey from colours (Rec. 601 luma)",
+    ]
     expected = {image.tobytes() for image in like_images_of((1, 8, 7), other.X)[0]}
     assert {image.tobytes() for image in drawn.X} == expected
 
@@ -121,9 +157,13 @@ def test_images_become_vectors_of_pixels_where_these_are_trained_on():
 
 
 def test_a_simulation_draws_as_many_as_are_asked_for():
-    (drawn,) = OtherDataset(Spiral(), n=30).sets(trained.on(rows("trained", 2)), np.random.default_rng(0))
+    (drawn,) = OtherDataset(Spiral(), n=30).sets(
+        trained.on(rows("trained", 2)), np.random.default_rng(0)
+    )
     assert drawn.X.shape == (30, 2) and drawn.facts["rows"] == "30 drawn" and drawn.name == "spiral"
-    (drawn,) = OtherDataset(Shapes(size=60), n=3).sets(trained.on(rows("trained", 1, 8, 8)), np.random.default_rng(0))
+    (drawn,) = OtherDataset(Shapes(size=60), n=3).sets(
+        trained.on(rows("trained", 1, 8, 8)), np.random.default_rng(0)
+    )
     assert drawn.X.shape == (3, 1, 8, 8)
 
 
@@ -133,12 +173,36 @@ SEVEN = {"source": "openml", "id": 7}
 @pytest.mark.parametrize(
     ("train", "other", "sentence"),
     [
-        (rows("a", 4), rows("a", 4), "a is the data set that is trained on, so its rows are in distribution"),
-        (rows("a", 4, facts=SEVEN), rows("b", 4, facts=SEVEN), "b and a, which is trained on, are both openml 7"),
-        (rows("a", 4), rows("b", 5), "rows of b have 5 features, and rows of a, which is trained on, have 4"),
-        (rows("a", 1, 4, 4), rows("b", 16), "b has vectors, and a, which is trained on, has images"),
-        (rows("a", 16), rows("b", 1, 4, 4), "b has images, and a, which is trained on, has vectors"),
-        (rows("a", 3, 4, 4), rows("b", 2, 4, 4), "b: images of 2 channels cannot become images of 3; only 1 and 3 can be exchanged"),
+        (
+            rows("a", 4),
+            rows("a", 4),
+            "a is the data set that is trained on, so its rows are in distribution",
+        ),
+        (
+            rows("a", 4, facts=SEVEN),
+            rows("b", 4, facts=SEVEN),
+            "b and a, which is trained on, are both openml 7",
+        ),
+        (
+            rows("a", 4),
+            rows("b", 5),
+            "rows of b have 5 features, and rows of a, which is trained on, have 4",
+        ),
+        (
+            rows("a", 1, 4, 4),
+            rows("b", 16),
+            "b has vectors, and a, which is trained on, has images",
+        ),
+        (
+            rows("a", 16),
+            rows("b", 1, 4, 4),
+            "b has images, and a, which is trained on, has vectors",
+        ),
+        (
+            rows("a", 3, 4, 4),
+            rows("b", 2, 4, 4),
+            "b: images of 2 channels cannot become images of 3; only 1 and 3 can be exchanged",
+        ),
         (
             rows("a", 1),
             Dataset.from_labels("b", np.zeros((4, 1)), [0, 1] * 2, categories=(("x", "y"),)),
@@ -159,7 +223,10 @@ def test_what_cannot_be_out_of_distribution(train, other, sentence):
 
 
 def test_two_sources_without_a_number_are_two():
-    assert len(draw(rows("a", 4, facts={"source": "file"}), rows("b", 4, facts={"source": "file"})).X) == 5
+    assert (
+        len(draw(rows("a", 4, facts={"source": "file"}), rows("b", 4, facts={"source": "file"})).X)
+        == 5
+    )
 
 
 def test_it_is_fetched_with_the_other_data_of_a_run():
@@ -176,18 +243,29 @@ def test_no_rows_are_no_set():
 
 
 def cycle(train: Dataset, other: Dataset, n: int = 12, scaling: Scaling | None = None):
-    (drawn,) = OtherDataset(Given(other), n=n, columns="cycle").sets(trained.on(train, scaling), np.random.default_rng(0))
+    (drawn,) = OtherDataset(Given(other), n=n, columns="cycle").sets(
+        trained.on(train, scaling), np.random.default_rng(0)
+    )
     return drawn
 
 
 @pytest.mark.parametrize(
-    ("d", "words"), [(3, "3 of 4 numeric columns"), (4, "4 of 4 numeric columns"), (9, "4 numeric columns repeated to 9")]
+    ("d", "words"),
+    [
+        (3, "3 of 4 numeric columns"),
+        (4, "4 of 4 numeric columns"),
+        (9, "4 numeric columns repeated to 9"),
+    ],
 )
-def test_columns_of_another_width_are_cut_or_repeated_in_the_range_of_the_training_features(d, words):
+def test_columns_of_another_width_are_cut_or_repeated_in_the_range_of_the_training_features(
+    d, words
+):
     train, other = rows("trained", d), rows("other", 5, n=20)
     other.X[:, 1] = 7.0  # says nothing, and has no range
     drawn = cycle(train, other, n=20)
-    assert drawn.X.shape == (20, d) and drawn.facts["repaired"] == [f"{words}, each in the range of a training feature"]
+    assert drawn.X.shape == (20, d) and drawn.facts["repaired"] == [
+        f"{words}, each in the range of a training feature"
+    ]
     np.testing.assert_allclose(drawn.X.min(axis=0), train.X.min(axis=0), atol=1e-12)
     np.testing.assert_allclose(drawn.X.max(axis=0), train.X.max(axis=0), atol=1e-12)
     among = np.random.default_rng(0).choice(20, 20, replace=False)  # the draw of the rows
@@ -198,14 +276,21 @@ def test_columns_of_another_width_are_cut_or_repeated_in_the_range_of_the_traini
 
 def test_ranges_are_those_of_the_whole_other_table():
     other = rows("other", 4, n=200)
-    few, all_of_it = cycle(rows("trained", 4), other, n=10).X, cycle(rows("trained", 4), other, n=200).X
+    few, all_of_it = (
+        cycle(rows("trained", 4), other, n=10).X,
+        cycle(rows("trained", 4), other, n=200).X,
+    )
     assert {tuple(row) for row in few.round(12)} <= {tuple(row) for row in all_of_it.round(12)}
 
 
 def test_cycled_columns_are_scaled_as_training_rows_are():
-    """Rows that are trained on are scaled already, so a scaling changes nothing beside their range."""
+    """Rows that are trained on are scaled already, so a scaling changes nothing beside their
+    range.
+    """
     train, other = rows("trained", 4), rows("other", 2)
-    np.testing.assert_array_equal(cycle(train, other, scaling=Scaling(size=3.0)).X, cycle(train, other).X)
+    np.testing.assert_array_equal(
+        cycle(train, other, scaling=Scaling(size=3.0)).X, cycle(train, other).X
+    )
 
 
 def test_cycled_columns_leave_categories_to_training_rows_and_fill_what_is_missing():
@@ -216,20 +301,31 @@ def test_cycled_columns_leave_categories_to_training_rows_and_fill_what_is_missi
     mixed = replace(other, categories=(("x", "y"), None, None))
     drawn = cycle(train, mixed)
     assert (drawn.X[:, 1] == 2).all() and not np.isnan(drawn.X).any()
-    assert drawn.facts["repaired"] == ["1 of 2 numeric columns, each in the range of a training feature"]
+    assert drawn.facts["repaired"] == [
+        "1 of 2 numeric columns, each in the range of a training feature"
+    ]
 
 
 def test_pixels_can_be_columns_and_a_simulation_too():
     assert cycle(rows("trained", 7), rows("other", 1, 3, 3)).X.shape == (12, 7)
     train = rows("trained", 16, facts={"image_shape": [1, 4, 4]})
-    assert cycle(train, rows("other", 3, 4, 4)).facts["repaired"] == ["grey from colours (Rec. 601 luma)", "flat"]
-    (drawn,) = OtherDataset(Spiral(), n=30, columns="cycle").sets(trained.on(rows("trained", 5)), np.random.default_rng(0))
+    assert cycle(train, rows("other", 3, 4, 4)).facts["repaired"] == [
+        "grey from colours (Rec. 601 luma)",
+        "flat",
+    ]
+    (drawn,) = OtherDataset(Spiral(), n=30, columns="cycle").sets(
+        trained.on(rows("trained", 5)), np.random.default_rng(0)
+    )
     np.testing.assert_allclose(drawn.X.min(axis=0), rows("trained", 5).X.min(axis=0), atol=1e-12)
 
 
 def test_no_column_can_stand_for_another_where_there_is_none():
     flat = replace(rows("other", 2), X=np.ones((12, 2)))
     with pytest.raises(
-        DataError, match=r"^other has no numeric feature that varies, and only such columns can stand for others; name another$"
+        DataError,
+        match=(
+            r"^other has no numeric feature that varies, and only such columns can stand for"
+            r" others; name another$"
+        ),
     ):
         cycle(rows("trained", 3), flat)

@@ -35,15 +35,28 @@ class Away:
 
 
 def splits():
-    return trained.on(Dataset.from_labels("toy", np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2))
+    return trained.on(
+        Dataset.from_labels("toy", np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
+    )
 
 
 def drawn(several: Several) -> dict:
-    return {(each.name, *each.params.items()): each for each in several.sets(splits(), np.random.default_rng(7))}
+    return {
+        (each.name, *each.params.items()): each
+        for each in several.sets(splits(), np.random.default_rng(7))
+    }
 
 
 def test_a_single_set_has_the_name_of_its_key_and_one_of_many_its_own_behind_it():
-    found = drawn(Several({"blob": GaussianNoise(n=3), "shell": Sphere([1.0, 2.0], n=3), "sphere": Sphere([1.0, 2.0], n=3)}))
+    found = drawn(
+        Several(
+            {
+                "blob": GaussianNoise(n=3),
+                "shell": Sphere([1.0, 2.0], n=3),
+                "sphere": Sphere([1.0, 2.0], n=3),
+            }
+        )
+    )
     assert list(found) == [
         ("blob", ("std", 1.0)),
         ("shell/sphere", ("radius", 1.0)),
@@ -55,7 +68,9 @@ def test_a_single_set_has_the_name_of_its_key_and_one_of_many_its_own_behind_it(
 
 def test_no_source_changes_the_rows_of_another():
     both = drawn(Several({"blob": GaussianNoise(n=5), "box": Box(n=5)}))
-    other_way = drawn(Several({"more": Sphere([3.0], n=5), "box": Box(n=5), "blob": GaussianNoise(n=5)}))
+    other_way = drawn(
+        Several({"more": Sphere([3.0], n=5), "box": Box(n=5), "blob": GaussianNoise(n=5)})
+    )
     for name, each in both.items():
         np.testing.assert_array_equal(each.X, other_way[name].X)
     twins = drawn(Several({"a": GaussianNoise(n=5), "b": GaussianNoise(n=5)}))
@@ -100,7 +115,13 @@ def test_or_skipped_with_a_warning_that_names_it():
 @pytest.mark.parametrize(
     ("sources", "sentence"),
     [
-        ({}, "^sources must name at least one source of out-of-distribution rows, got none; or choose ood=none$"),
+        (
+            {},
+            (
+                "^sources must name at least one source of out-of-distribution rows, got none; or"
+                " choose ood=none$"
+            ),
+        ),
         ({"none": None}, "^sources.none must be a source of out-of-distribution rows, got None$"),
         ([], "^sources must be a mapping, got \\[\\]$"),
     ],
@@ -111,11 +132,24 @@ def test_what_are_no_sources(sources, sentence):
 
 
 def test_options_of_the_group_are_sources_by_any_key():
-    config = compose(["dataset=wine", "ood=several", "~ood.sources.noise", "+ood@ood.sources.far=sphere", "ood.sources.far.radii=[9]"])
+    config = compose(
+        [
+            "dataset=wine",
+            "ood=several",
+            "~ood.sources.noise",
+            "+ood@ood.sources.far=sphere",
+            "ood.sources.far.radii=[9]",
+        ]
+    )
     assert list(config.ood["sources"]) == ["gaussian", "far"]
     several = build(config.ood)
     assert isinstance(several.sources["far"], Sphere) and several.sources["far"].radii == [9]
-    assert config.run_id != compose(["dataset=wine", "ood=several", "~ood.sources.noise", "+ood@ood.sources.far=sphere"]).run_id
+    assert (
+        config.run_id
+        != compose(
+            ["dataset=wine", "ood=several", "~ood.sources.noise", "+ood@ood.sources.far=sphere"]
+        ).run_id
+    )
 
 
 @pytest.mark.parametrize(
@@ -126,7 +160,10 @@ def test_options_of_the_group_are_sources_by_any_key():
         (["ood.missing=drop"], "ood.missing must be one of refuse, skip, got 'drop'"),
         (
             ["+ood@ood.sources.other=dataset", "ood.sources.other.name=wine"],
-            "ood.sources.other.name=wine is what dataset=wine trains on, so its rows are in distribution",
+            (
+                "ood.sources.other.name=wine is what dataset=wine trains on, so its rows are in"
+                " distribution"
+            ),
         ),
     ],
 )
@@ -138,12 +175,21 @@ def test_what_cannot_be_composed(arguments, sentence):
 
 def test_a_file_among_them_is_part_of_the_run_id(tmp_path):
     path = tmp_path / "other.csv"
-    given = ["dataset=wine", "ood=several", "+ood@ood.sources.other=dataset", "ood.sources.other.columns=cycle"]
+    given = [
+        "dataset=wine",
+        "ood=several",
+        "+ood@ood.sources.other=dataset",
+        "ood.sources.other.columns=cycle",
+    ]
     mine = f"{{name: mine, _target_: kdgraph.data.tables.TableFile, path: {path}, target: y}}"
     ids = []
     for rows in ("x,y\n1,a\n2,b\n", "x,y\n1,a\n3,b\n"):
         path.write_text(rows)
-        ids.append(compose([*given, f"ood.sources.other.source={mine}", "ood.sources.other.name=mine"]).run_id)
+        ids.append(
+            compose(
+                [*given, f"ood.sources.other.source={mine}", "ood.sources.other.name=mine"]
+            ).run_id
+        )
     assert ids[0] != ids[1]
 
 
@@ -151,46 +197,105 @@ QUICK = ["parent.n_estimators=5", "n_jobs=1", "metrics=default", "figures=none"]
 
 
 def test_near_and_far_of_a_table_in_one_run(tmp_path, capsys):
-    said = ["run", "--json", "dataset=iris", "dataset.left_out=1", "ood=near_and_far", "method=kdf", *QUICK, f"out={tmp_path}"]
+    said = [
+        "run",
+        "--json",
+        "dataset=iris",
+        "dataset.left_out=1",
+        "ood=near_and_far",
+        "method=kdf",
+        *QUICK,
+        f"out={tmp_path}",
+    ]
     assert main(said) == 0
     record = json.loads(capsys.readouterr().out)
     names = ["near", "permuted", "shifted", "other", "noise"]
-    assert [m["ood"] for m in record["metrics"] if (m["metric"], m["of"]) == ("auroc", "calibrated")] == names
+    assert [
+        m["ood"] for m in record["metrics"] if (m["metric"], m["of"]) == ("auroc", "calibrated")
+    ] == names
     told = {each["name"]: each["source"] for each in record["ood_sets"]}
-    assert told["near"]["classes"] == record["dataset"]["source"]["left_out"] and len(told["near"]["classes"]) == 1
+    assert (
+        told["near"]["classes"] == record["dataset"]["source"]["left_out"]
+        and len(told["near"]["classes"]) == 1
+    )
     assert told["other"]["set"] == "digits"
     text = run_table(record, "x")
     lines = text.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("  out of distribution   rows   random_forest"))
+    start = next(
+        i
+        for i, line in enumerate(lines)
+        if line.startswith("  out of distribution   rows   random_forest")
+    )
     assert [line.split()[0] for line in lines[start + 1 : start + 6]] == names
-    assert "near (left_out): 50 at random of 50 rows, class " in text and "other (digits): 1,000 at random of 1,797 rows; " in text
+    assert (
+        "near (left_out): 50 at random of 50 rows, class " in text
+        and "other (digits): 1,000 at random of 1,797 rows; " in text
+    )
 
 
 @pytest.mark.filterwarnings("default:near is skipped")
 def test_a_table_of_two_classes_goes_on_without_the_near_ones(tmp_path, capsys):
-    assert main(["run", "dataset=breast_cancer", "ood=near_and_far", "method=kdf", *QUICK, f"out={tmp_path}"]) == 0
+    assert (
+        main(
+            [
+                "run",
+                "dataset=breast_cancer",
+                "ood=near_and_far",
+                "method=kdf",
+                *QUICK,
+                f"out={tmp_path}",
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
-    assert "warning (evaluate): near is skipped: no class of breast_cancer is left out; name some, or say how many" in said
+    assert (
+        "warning (evaluate): near is skipped: no class of breast_cancer is left out; name some, or"
+        " say how many" in said
+    )
     assert "other (digits): 1,000 at random of 1,797 rows; 30 of 61 numeric columns" in said
 
 
 def test_the_other_table_is_another_one():
-    assert compose(["dataset=digits", "ood=near_and_far"]).ood["sources"]["other"]["name"] == "breast_cancer"
-    assert compose(["dataset=wine", "ood=near_and_far"]).ood["sources"]["other"]["source"]["loader"] == "digits"
+    assert (
+        compose(["dataset=digits", "ood=near_and_far"]).ood["sources"]["other"]["name"]
+        == "breast_cancer"
+    )
+    assert (
+        compose(["dataset=wine", "ood=near_and_far"]).ood["sources"]["other"]["source"]["loader"]
+        == "digits"
+    )
     given = ["dataset=wine", "ood=near_and_far", "ood.sources.other.name=iris"]
     assert compose(given).ood["sources"]["other"]["source"]["loader"] == "iris"
 
 
 @pytest.mark.slow
 def test_sweeps_side_by_side_come_to_the_same_ids(tmp_path, capsys):
-    swept = ["dataset=iris,wine", "dataset.left_out=null,1", "ood=near_and_far", "method=kdf", *QUICK, f"out={tmp_path}"]
-    assert main(["run", "--json", "-m", *swept, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]) == 0
+    swept = [
+        "dataset=iris,wine",
+        "dataset.left_out=null,1",
+        "ood=near_and_far",
+        "method=kdf",
+        *QUICK,
+        f"out={tmp_path}",
+    ]
+    assert (
+        main(["run", "--json", "-m", *swept, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"])
+        == 0
+    )
     records = json.loads(capsys.readouterr().out)
-    assert [(len(r["ood_sets"]), r["dataset"]["name"]) for r in records] == [(3, "iris"), (4, "iris"), (3, "wine"), (4, "wine")]
+    assert [(len(r["ood_sets"]), r["dataset"]["name"]) for r in records] == [
+        (3, "iris"),
+        (4, "iris"),
+        (3, "wine"),
+        (4, "wine"),
+    ]
 
 
 def test_what_the_store_keeps_belongs_to_the_sets_that_were_at_hand(tmp_path, monkeypatch):
-    """Answers are kept in the order of the sets: with another set at hand, those of an earlier run are not its."""
+    """Answers are kept in the order of the sets: with another set at hand, those of an earlier run
+    are not its.
+    """
     from kdgraph.runner.stages import split
     from kdgraph.runner.stored import stage_keys
 
@@ -202,5 +307,11 @@ def test_what_the_store_keeps_belongs_to_the_sets_that_were_at_hand(tmp_path, mo
     without = stage_keys(config, rows)
     np.savez("other.npz", X=np.zeros((4, 4)), y=np.arange(4) % 2)
     with_it = stage_keys(compose(["dataset=iris", "ood=several", "ood.missing=skip", away]), rows)
-    assert {stage for stage in without if without[stage] != with_it[stage]} == {"parent_says", "evaluate"}
-    assert Several({"a": Away(), "b": Box()}, missing="skip").absent() == ["a"] and Several({"a": Away()}).absent() == []
+    assert {stage for stage in without if without[stage] != with_it[stage]} == {
+        "parent_says",
+        "evaluate",
+    }
+    assert (
+        Several({"a": Away(), "b": Box()}, missing="skip").absent() == ["a"]
+        and Several({"a": Away()}).absent() == []
+    )

@@ -20,7 +20,9 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def rows(n: int, seed: int, *, images: bool = False) -> Dataset:
-    """Three columns that say the same, the second of them as a category; the third has a missing value."""
+    """Three columns that say the same, the second of them as a category; the third has a missing
+    value.
+    """
     if images:
         return Dataset.from_labels("toy", rng(seed).random((n, 3, 4, 5)), np.arange(n) % 2)
     x = rng(seed).normal(3, 2, n)
@@ -43,7 +45,9 @@ def test_every_column_keeps_its_values_and_loses_its_rows(images):
     np.testing.assert_array_equal(np.sort(drawn.X, axis=0), np.sort(X, axis=0))
     flat = drawn.X.reshape(len(X), -1)
     known = ~np.isnan(flat).any(axis=1)
-    assert abs(np.corrcoef(flat[known, 0], flat[known, 2])[0, 1]) < 0.5  # 3 standard errors of 40 rows; in distribution it is 1 of rows
+    assert (
+        abs(np.corrcoef(flat[known, 0], flat[known, 2])[0, 1]) < 0.5
+    )  # 3 standard errors of 40 rows; in distribution it is 1 of rows
     assert drawn.facts == {"rows": "made of 40 of 40 test rows"}
 
 
@@ -64,7 +68,9 @@ def test_rows_move_by_so_many_standard_deviations_of_the_training_rows(scale, sh
     mean, std = np.nanmean(train, axis=0), np.nanstd(train, axis=0)
     moved = drawn.X[np.lexsort((drawn.X[:, 0],))]
     for feature in (0, 2):
-        z = (moved[:, feature] - mean[feature] - scale * (start[:, feature] - mean[feature])) / std[feature]
+        z = (moved[:, feature] - mean[feature] - scale * (start[:, feature] - mean[feature])) / std[
+            feature
+        ]
         known = ~np.isnan(start[:, feature])
         np.testing.assert_array_equal(np.isnan(z), ~known)
         np.testing.assert_allclose(np.abs(z[known]), shift, rtol=1e-9)
@@ -92,5 +98,8 @@ def test_what_cannot_be_shifted():
     with pytest.raises(ParameterError, match=r"^scale 1 and shift 0 leave test rows as they are"):
         Shifted(1.0, 0.0)
     only = Dataset.from_labels("toy", np.zeros((4, 1)), [0, 1] * 2, categories=(("x",),))
-    with pytest.raises(DataError, match=r"^toy has no numeric feature, and nothing else can be shifted; choose another ood$"):
+    with pytest.raises(
+        DataError,
+        match=r"^toy has no numeric feature, and nothing else can be shifted; choose another ood$",
+    ):
         Shifted().sets(Splits(only, only, only), rng())

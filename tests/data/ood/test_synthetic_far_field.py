@@ -32,12 +32,20 @@ def test_radius_is_exact(draw, d):
 
 
 def test_radii_make_one_set_each_in_order():
-    assert [ood.params for ood in Sphere().sets(trained.on(train(2)), rng())] == [{"radius": r / 2} for r in range(11)]
+    assert [ood.params for ood in Sphere().sets(trained.on(train(2)), rng())] == [
+        {"radius": r / 2} for r in range(11)
+    ]
 
 
 def test_a_radius_more_changes_no_other_set():
-    few = {ood.params["radius"]: ood.X for ood in Sphere(radii=[1, 3]).sets(trained.on(train(3)), rng())}
-    many = {ood.params["radius"]: ood.X for ood in Sphere(radii=[0.5, 1, 2, 3]).sets(trained.on(train(3)), rng())}
+    few = {
+        ood.params["radius"]: ood.X
+        for ood in Sphere(radii=[1, 3]).sets(trained.on(train(3)), rng())
+    }
+    many = {
+        ood.params["radius"]: ood.X
+        for ood in Sphere(radii=[0.5, 1, 2, 3]).sets(trained.on(train(3)), rng())
+    }
     np.testing.assert_array_equal(few[1], many[1])
     np.testing.assert_array_equal(few[3], many[3])
     assert not np.allclose(many[1] * 2, many[2])
@@ -55,7 +63,9 @@ def test_uniform_directions_are_uniform_on_the_circle_and_the_cubes_are_not():
 
 
 def test_uniform_directions_are_uniform_on_the_sphere():
-    """A coordinate of a uniform direction in three dimensions is uniform on (-1, 1) (Archimedes); of the cube's it is not."""
+    """A coordinate of a uniform direction in three dimensions is uniform on (-1, 1) (Archimedes);
+    of the cube's it is not.
+    """
     assert kstest(directions(20_000, 3, rng())[:, 0], uniform(-1, 2).cdf).pvalue > 1e-3
     assert kstest(directions(20_000, 3, rng(), "cube")[:, 0], uniform(-1, 2).cdf).pvalue < 1e-6
 
@@ -93,15 +103,23 @@ def test_box_without_a_hole():
 def test_gaussian_noise_is_standard_or_like_the_training_rows():
     """Moments of 5000 rows, within 5 standard errors of the mean and 6 % of the deviation."""
     data = train(3)
-    for like, mean, std in (("standard", np.zeros(3), np.full(3, 2.0)), ("train", data.X.mean(axis=0), 2 * data.X.std(axis=0))):
+    for like, mean, std in (
+        ("standard", np.zeros(3), np.full(3, 2.0)),
+        ("train", data.X.mean(axis=0), 2 * data.X.std(axis=0)),
+    ):
         X = GaussianNoise(std=2, like=like, n=5000).sets(trained.on(data), rng())[0].X
         assert (np.abs(X.mean(axis=0) - mean) < 5 * std / np.sqrt(5000)).all()
         np.testing.assert_allclose(X.std(axis=0), std, rtol=0.06)
 
 
-@pytest.mark.parametrize("ood", [Sphere(), Annulus(), Box(), GaussianNoise()], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize(
+    "ood", [Sphere(), Annulus(), Box(), GaussianNoise()], ids=lambda o: type(o).__name__
+)
 def test_the_seed_decides_the_rows(ood):
-    a, b, c = (np.concatenate([s.X for s in ood.sets(trained.on(train(2)), rng(seed))]) for seed in (0, 0, 1))
+    a, b, c = (
+        np.concatenate([s.X for s in ood.sets(trained.on(train(2)), rng(seed))])
+        for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
 
@@ -109,11 +127,20 @@ def test_the_seed_decides_the_rows(ood):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Sphere(radii=[1, -1]), r"radii must be a list of which each is in \[0, inf\), got \[1, -1\]"),
+        (
+            lambda: Sphere(radii=[1, -1]),
+            r"radii must be a list of which each is in \[0, inf\), got \[1, -1\]",
+        ),
         (lambda: Sphere(draw="ball"), "draw must be one of uniform, cube, got 'ball'"),
         (lambda: Annulus(inner=5, outer=2), "inner must be less than outer = 2, got 5"),
         (lambda: Box(low=1, high=1), "low must be less than high = 1, got 1"),
-        (lambda: Box(hole=[-2, 2]), r"hole must be two increasing ends in \[-2.0, 2.0\] that leave 1 % of it free, or null, got \[-2, 2\]"),
+        (
+            lambda: Box(hole=[-2, 2]),
+            (
+                r"hole must be two increasing ends in \[-2.0, 2.0\] that leave 1 % of it free, or"
+                r" null, got \[-2, 2\]"
+            ),
+        ),
         (lambda: GaussianNoise(std=0), r"std must be in \(0, inf\), got 0"),
     ],
 )
@@ -131,7 +158,11 @@ def images(n: int = 300) -> Dataset:
 @pytest.mark.parametrize("data", [train(3), images()], ids=["vectors", "images"])
 def test_a_radius_is_in_features_or_in_norms_of_the_training_rows(data, unit):
     """Relative error of float32 pixels 6e-8 each, which average out in the norm."""
-    largest = max(np.linalg.norm(row.ravel().astype(np.float64)) for row in data.X) if unit == "max_norm" else 1.0
+    largest = (
+        max(np.linalg.norm(row.ravel().astype(np.float64)) for row in data.X)
+        if unit == "max_norm"
+        else 1.0
+    )
     found = list(Sphere(radii=[0.5, 2], n=50, unit=unit).sets(trained.on(data), rng()))
     assert [ood.params for ood in found] == [{"radius": 0.5}, {"radius": 2.0}]
     for ood in found:
@@ -141,8 +172,17 @@ def test_a_radius_is_in_features_or_in_norms_of_the_training_rows(data, unit):
 
 def test_units_are_the_same_after_max_norm_scaling():
     data = train(3)
-    scaled = Dataset("toy", Scaling.fit(data.X, "max_norm").apply(data.X), data.y, data.classes, data.feature_names)
-    a, b = (np.concatenate([s.X for s in Sphere(unit=unit).sets(trained.on(scaled), rng())]) for unit in ("feature", "max_norm"))
+    scaled = Dataset(
+        "toy",
+        Scaling.fit(data.X, "max_norm").apply(data.X),
+        data.y,
+        data.classes,
+        data.feature_names,
+    )
+    a, b = (
+        np.concatenate([s.X for s in Sphere(unit=unit).sets(trained.on(scaled), rng())])
+        for unit in ("feature", "max_norm")
+    )
     np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
@@ -151,15 +191,23 @@ def test_the_largest_norm_does_not_depend_on_the_blocks():
     assert largest_norm(X, 7) == largest_norm(X, 1000) == np.linalg.norm(X, axis=1).max()
 
 
-@pytest.mark.parametrize("ood", [Sphere(), Annulus(), Box(), GaussianNoise(), GaussianNoise(like="train")], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize(
+    "ood",
+    [Sphere(), Annulus(), Box(), GaussianNoise(), GaussianNoise(like="train")],
+    ids=lambda o: type(o).__name__,
+)
 def test_rows_are_like_the_training_rows(ood):
     data = images()
     flat = Dataset.from_labels("toy", data.X.reshape(len(data.X), -1), data.y)
-    for of_images, of_vectors in zip(ood.sets(trained.on(data), rng()), ood.sets(trained.on(flat), rng()), strict=True):
+    for of_images, of_vectors in zip(
+        ood.sets(trained.on(data), rng()), ood.sets(trained.on(flat), rng()), strict=True
+    ):
         assert of_images.X.shape == (1000, 2, 3, 4)
         assert of_images.X.dtype == np.float32
         assert of_vectors.X.dtype == np.float64
-        np.testing.assert_array_equal(of_images.X.reshape(1000, -1), of_vectors.X.astype(np.float32))
+        np.testing.assert_array_equal(
+            of_images.X.reshape(1000, -1), of_vectors.X.astype(np.float32)
+        )
 
 
 def test_spheres_are_drawn_when_they_are_asked_for():
@@ -177,7 +225,9 @@ def mixed(n: int = 400) -> Dataset:
 
 
 @pytest.mark.parametrize(
-    "sampler", [Sphere([2.0], n=300), Annulus(n=300), Box(n=300, hole=None), GaussianNoise(n=300)], ids=lambda s: type(s).__name__
+    "sampler",
+    [Sphere([2.0], n=300), Annulus(n=300), Box(n=300, hole=None), GaussianNoise(n=300)],
+    ids=lambda s: type(s).__name__,
 )
 def test_of_mixed_rows_the_numbers_move_and_the_categories_are_those_of_training_rows(sampler):
     first, again = (next(iter(sampler.sets(trained.on(mixed()), rng()))).X for _ in range(2))
@@ -190,22 +240,34 @@ def test_of_mixed_rows_the_numbers_move_and_the_categories_are_those_of_training
 
 
 def test_noise_like_the_training_rows_passes_over_what_is_missing():
-    ((noise),) = GaussianNoise(n=20_000, like="train").sets(trained.on(mixed()), rng())
+    (noise,) = GaussianNoise(n=20_000, like="train").sets(trained.on(mixed()), rng())
     known = mixed().X[:, 2][~np.isnan(mixed().X[:, 2])]
-    assert noise.X[:, 2].mean() == pytest.approx(known.mean(), abs=0.03)  # 4 standard errors of 20,000 rows
-    assert noise.X[:, 2].std() == pytest.approx(np.sqrt(0.75) * known.std(), abs=0.03)  # a quarter sits at the mean
+    assert noise.X[:, 2].mean() == pytest.approx(
+        known.mean(), abs=0.03
+    )  # 4 standard errors of 20,000 rows
+    assert noise.X[:, 2].std() == pytest.approx(
+        np.sqrt(0.75) * known.std(), abs=0.03
+    )  # a quarter sits at the mean
 
 
 def test_categories_alone_are_no_space_to_move_in():
     train = Dataset.from_labels("car", np.zeros((4, 1)), np.arange(4) % 2, categories=(("a",),))
-    message = "^car has no numeric feature, and these rows out of distribution are points in space; give ood=none$"
+    message = (
+        "^car has no numeric feature, and these rows out of distribution are points in space; give"
+        " ood=none$"
+    )
     with pytest.raises(DataError, match=message):
         list(Sphere().sets(trained.on(train), rng()))
 
 
 def test_noise_can_be_cut_to_what_pixels_can_be():
-    whole, cut = (GaussianNoise(n=50, clip=ends).sets(trained.on(mixed()), rng())[0].X[:, [0, 2]] for ends in (None, (0, 1)))
+    whole, cut = (
+        GaussianNoise(n=50, clip=ends).sets(trained.on(mixed()), rng())[0].X[:, [0, 2]]
+        for ends in (None, (0, 1))
+    )
     assert whole.min() < 0 and whole.max() > 1
     np.testing.assert_array_equal(cut, whole.clip(0, 1))
-    with pytest.raises(ParameterError, match=r"clip must be two increasing ends, or null, got .1, 0."):
+    with pytest.raises(
+        ParameterError, match=r"clip must be two increasing ends, or null, got .1, 0."
+    ):
         GaussianNoise(clip=(1, 0))

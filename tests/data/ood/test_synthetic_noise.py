@@ -32,26 +32,39 @@ def test_pixels_are_independent_integers_from_0_to_255():
 
 
 def test_vectors_of_pixels_are_pixels():
-    train = Dataset.from_labels("toy", np.zeros((4, 90)), np.arange(4) % 2, facts={"image_shape": [3, 6, 5]})
+    train = Dataset.from_labels(
+        "toy", np.zeros((4, 90)), np.arange(4) % 2, facts={"image_shape": [3, 6, 5]}
+    )
     (drawn,) = UniformNoise(n=400).sets(trained.on(train, Scaling(size=2.0)), rng())
     (expected,) = UniformNoise(n=400).sets(trained.on(images()), rng())
     assert drawn.X.dtype == np.float64
-    np.testing.assert_array_equal(np.rint(2 * drawn.X * 255), np.rint(expected.X.reshape(400, -1) * 255))
+    np.testing.assert_array_equal(
+        np.rint(2 * drawn.X * 255), np.rint(expected.X.reshape(400, -1) * 255)
+    )
 
 
 def test_vectors_fill_the_box_of_the_training_rows():
     X = rng().normal(size=(50, 3)) * [1, 10, 0] + [0, 5, 7]
     X[3, 1] = np.nan
-    (drawn,) = UniformNoise(n=3000).sets(trained.on(Dataset.from_labels("toy", X, np.arange(50) % 2)), rng())
+    (drawn,) = UniformNoise(n=3000).sets(
+        trained.on(Dataset.from_labels("toy", X, np.arange(50) % 2)), rng()
+    )
     low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     for feature in (0, 1):
-        assert kstest(drawn.X[:, feature], uniform(low[feature], high[feature] - low[feature]).cdf).pvalue > 0.01
+        assert (
+            kstest(
+                drawn.X[:, feature], uniform(low[feature], high[feature] - low[feature]).cdf
+            ).pvalue
+            > 0.01
+        )
     assert (drawn.X[:, 2] == 7).all()
 
 
 def test_categories_are_drawn_among_those_there_are():
     X = np.column_stack([np.arange(6.0), [0, 1, 2, 0, 1, np.nan], np.full(6, np.nan)])
-    train = Dataset.from_labels("toy", X, np.arange(6) % 2, categories=(None, ("a", "b", "c", "d"), None))
+    train = Dataset.from_labels(
+        "toy", X, np.arange(6) % 2, categories=(None, ("a", "b", "c", "d"), None)
+    )
     (drawn,) = UniformNoise(n=400).sets(trained.on(train), rng())
     assert chisquare(np.bincount(drawn.X[:, 1].astype(int), minlength=4)).pvalue > 0.01
     assert np.isnan(drawn.X[:, 2]).all()  # a feature that nobody ever measured

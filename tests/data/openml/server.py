@@ -28,9 +28,13 @@ def frame(n: int = 40) -> pd.DataFrame:
             "row": np.arange(n),
             "length": rng.normal(size=n),
             "width": np.where(np.arange(n) % 7 == 3, np.nan, rng.normal(size=n)),
-            "colour": pd.Categorical(np.where(np.arange(n) % 3 == 0, "red", "blue"), categories=["red", "blue"]),
+            "colour": pd.Categorical(
+                np.where(np.arange(n) % 3 == 0, "red", "blue"), categories=["red", "blue"]
+            ),
             "month": np.arange(n) % 2 + 1,
-            "class": pd.Categorical(np.where(np.arange(n) % 2, "yes", "no"), categories=["yes", "no"]),
+            "class": pd.Categorical(
+                np.where(np.arange(n) % 2, "yes", "no"), categories=["yes", "no"]
+            ),
         }
     )
 
@@ -39,11 +43,19 @@ def numbers(n: int = 60) -> pd.DataFrame:
     """Numeric features and nothing missing: what a run needs no pipeline for."""
     rng = np.random.default_rng(1)
     y = np.arange(n) % 2
-    return pd.DataFrame({"a": rng.normal(size=n) + 2 * y, "b": rng.normal(size=n), "class": pd.Categorical(np.where(y, "yes", "no"))})
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=n) + 2 * y,
+            "b": rng.normal(size=n),
+            "class": pd.Categorical(np.where(y, "yes", "no")),
+        }
+    )
 
 
 def description(id: int, name: str, base: str = "http://127.0.0.1:1", **more: str) -> str:
-    """What data/<id> answers; ``more`` are further elements, or others in place of the usual ones."""
+    """What data/<id> answers; ``more`` are further elements, or others in place of the usual
+    ones.
+    """
     fields = {
         "id": str(id),
         "name": name,
@@ -55,7 +67,9 @@ def description(id: int, name: str, base: str = "http://127.0.0.1:1", **more: st
         "default_target_attribute": "class",
         "row_id_attribute": "row",
     } | more
-    inner = "".join(f"<oml:{tag}>{escape(text)}</oml:{tag}>" for tag, text in fields.items() if text)
+    inner = "".join(
+        f"<oml:{tag}>{escape(text)}</oml:{tag}>" for tag, text in fields.items() if text
+    )
     return f"<oml:data_set_description {XML}>{inner}</oml:data_set_description>"
 
 
@@ -63,8 +77,15 @@ def features(table: pd.DataFrame, nominal: tuple[str, ...] = ("colour", "month",
     """What data/features/<id> answers."""
     inner = ""
     for i, name in enumerate(table.columns):
-        values = "".join(f"<oml:nominal_value>{value}</oml:nominal_value>" for value in table[name].dropna().unique())
-        kind = f"<oml:data_type>nominal</oml:data_type>{values}" if name in nominal else "<oml:data_type>numeric</oml:data_type>"
+        values = "".join(
+            f"<oml:nominal_value>{value}</oml:nominal_value>"
+            for value in table[name].dropna().unique()
+        )
+        kind = (
+            f"<oml:data_type>nominal</oml:data_type>{values}"
+            if name in nominal
+            else "<oml:data_type>numeric</oml:data_type>"
+        )
         missing = f"<oml:number_of_missing_values>{table[name].isna().sum()}</oml:number_of_missing_values>"
         inner += f"<oml:feature><oml:index>{i}</oml:index><oml:name>{name}</oml:name>{kind}{missing}</oml:feature>"
     return f"<oml:data_features {XML}>{inner}</oml:data_features>"
@@ -77,10 +98,21 @@ def qualities(rows: int) -> str:
 
 
 def arff(table: pd.DataFrame, nominal: tuple[str, ...] = ("colour", "month", "class")) -> str:
-    """The table as ARFF, nominal values in the order in which they come, not in that of the alphabet."""
-    kinds = {name: "{" + ",".join(map(str, table[name].dropna().unique())) + "}" if name in nominal else "NUMERIC" for name in table}
+    """The table as ARFF, nominal values in the order in which they come, not in that of the
+    alphabet.
+    """
+    kinds = {
+        name: (
+            "{" + ",".join(map(str, table[name].dropna().unique())) + "}"
+            if name in nominal
+            else "NUMERIC"
+        )
+        for name in table
+    }
     header = "".join(f"@ATTRIBUTE {name} {kind}\n" for name, kind in kinds.items())
-    return f"@RELATION made_up\n{header}@DATA\n{table.to_csv(index=False, header=False, na_rep='?')}"
+    return (
+        f"@RELATION made_up\n{header}@DATA\n{table.to_csv(index=False, header=False, na_rep='?')}"
+    )
 
 
 def parquet(table: pd.DataFrame) -> bytes:
@@ -93,7 +125,9 @@ def parquet(table: pd.DataFrame) -> bytes:
 def splits(rows: int, folds: int) -> str:
     """Folds of a task in ARFF, two repetitions, the second of them the other way round."""
     kinds = {"type": "{TRAIN,TEST}", "rowid": "INTEGER", "repeat": "INTEGER", "fold": "INTEGER"}
-    header = "@RELATION splits\n" + "".join(f"@ATTRIBUTE {name} {kind}\n" for name, kind in kinds.items())
+    header = "@RELATION splits\n" + "".join(
+        f"@ATTRIBUTE {name} {kind}\n" for name, kind in kinds.items()
+    )
     lines = [
         f"{'TEST' if (row % folds == fold) != bool(repeat) else 'TRAIN'},{row},{repeat},{fold}"
         for repeat in range(2)
@@ -106,23 +140,45 @@ def splits(rows: int, folds: int) -> str:
 def task(id: int, dataset_id: int, base: str) -> str:
     """What task/<id> answers."""
     source = f"<oml:data_set><oml:data_set_id>{dataset_id}</oml:data_set_id><oml:target_feature>class</oml:target_feature></oml:data_set>"
-    parameters = "".join(f'<oml:parameter name="{name}">2</oml:parameter>' for name in ("number_repeats", "number_folds"))
+    parameters = "".join(
+        f'<oml:parameter name="{name}">2</oml:parameter>'
+        for name in ("number_repeats", "number_folds")
+    )
     procedure = (
-        f"<oml:estimation_procedure><oml:id>1</oml:id><oml:type>crossvalidation</oml:type>"
+        "<oml:estimation_procedure><oml:id>1</oml:id><oml:type>crossvalidation</oml:type>"
         f"<oml:data_splits_url>{base}/splits/{id}.arff</oml:data_splits_url>{parameters}</oml:estimation_procedure>"
     )
-    inputs = f'<oml:input name="source_data">{source}</oml:input><oml:input name="estimation_procedure">{procedure}</oml:input>'
-    kind = "<oml:task_type_id>1</oml:task_type_id><oml:task_type>Supervised Classification</oml:task_type>"
+    inputs = (
+        f'<oml:input name="source_data">{source}</oml:input><oml:input'
+        f' name="estimation_procedure">{procedure}</oml:input>'
+    )
+    kind = (
+        "<oml:task_type_id>1</oml:task_type_id><oml:task_type>Supervised"
+        " Classification</oml:task_type>"
+    )
     return f"<oml:task {XML}><oml:task_id>{id}</oml:task_id>{kind}{inputs}</oml:task>"
 
 
 def error(code: int, message: str) -> str:
     """How openml.org says no."""
-    return f"<oml:error {XML}><oml:code>{code}</oml:code><oml:message>{message}</oml:message></oml:error>"
+    return (
+        "<oml:error"
+        f" {XML}><oml:code>{code}</oml:code><oml:message>{message}</oml:message></oml:error>"
+    )
 
 
-def bake(root: Path, id: int, table: pd.DataFrame, name: str | None = None, *, columns: str | None = None, **more: str) -> Path:
-    """Put a data set into the cache folder ``root`` as openml-python leaves it there; returns its folder."""
+def bake(
+    root: Path,
+    id: int,
+    table: pd.DataFrame,
+    name: str | None = None,
+    *,
+    columns: str | None = None,
+    **more: str,
+) -> Path:
+    """Put a data set into the cache folder ``root`` as openml-python leaves it there; returns its
+    folder.
+    """
     folder = root / "org" / "openml" / "www" / "datasets" / str(id)
     folder.mkdir(parents=True)
     (folder / "description.xml").write_text(description(id, name or f"made-up-{id}", **more))
@@ -156,7 +212,9 @@ class Server:
         """Serve a data set in all forms."""
         text = arff(table)
         announced = {"md5_checksum": hashlib.md5(text.encode()).hexdigest()} | more
-        self._put(f"/api/v1/xml/data/{id}", description(id, f"made-up-{id}", self.base, **announced))
+        self._put(
+            f"/api/v1/xml/data/{id}", description(id, f"made-up-{id}", self.base, **announced)
+        )
         self._put(f"/api/v1/xml/data/features/{id}", features(table))
         self._put(f"/api/v1/xml/data/qualities/{id}", qualities(len(table)))
         self._put(f"/download/{id}.arff", text)
@@ -206,7 +264,11 @@ def serve() -> Iterator[Server]:
             path = self.path.partition("?")[0]
             server.log.append(f"{self.command} {path}")
             status, body = server.answer(path)
-            headers: Mapping[str, Any] = {"ETag": '"0"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT", "Content-Type": "text/xml"}
+            headers: Mapping[str, Any] = {
+                "ETag": '"0"',
+                "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT",
+                "Content-Type": "text/xml",
+            }
             if not path.startswith("/bucket"):
                 body, headers = gzip.compress(body), {**headers, "Content-Encoding": "gzip"}
             self.send_response(status)
@@ -220,7 +282,9 @@ def serve() -> Iterator[Server]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread = threading.Thread(
+            target=http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
         thread.start()
         server.base = f"http://127.0.0.1:{http.server_address[1]}"
         yield server

@@ -14,8 +14,16 @@ from tests.data.openml.server import arff, bake, frame, parquet, qualities
 def test_what_is_whole(openml_cache):
     bake(openml_cache, 61, frame())
     found = check_cached(61)
-    assert (found.id, found.name, found.rows, found.columns, found.problem) == (61, "made-up-61", 40, 6, None)
-    assert found.size == sum(path.stat().st_size for path in openml_cache.rglob("*") if path.is_file())
+    assert (found.id, found.name, found.rows, found.columns, found.problem) == (
+        61,
+        "made-up-61",
+        40,
+        6,
+        None,
+    )
+    assert found.size == sum(
+        path.stat().st_size for path in openml_cache.rglob("*") if path.is_file()
+    )
 
 
 def test_the_numbers_that_are_there(openml_cache):
@@ -37,7 +45,10 @@ def test_a_digest_is_noted_when_a_set_is_fetched(openml_server):
 
 
 def test_a_folder_that_cannot_be_written_to_does_without_the_digest(openml_server, monkeypatch):
-    monkeypatch.setattr("pathlib.Path.write_text", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    monkeypatch.setattr(
+        "pathlib.Path.write_text",
+        lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")),
+    )
     openml_server.add(61, frame())
     assert not (fetch(61).folder / NOTE).exists() and check_cached(61).problem is None
 

@@ -1,4 +1,6 @@
-"""Fetching from openml.org: what is asked for, and the one line for each way in which it can go wrong."""
+"""Fetching from openml.org: what is asked for, and the one line for each way in which it can go
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from kdgraph.data.openml import client
-from kdgraph.data.openml.cache import bytes_on_disk, check_cached, dataset_folder, is_cached, read_frame
+from kdgraph.data.openml.cache import (
+    bytes_on_disk,
+    check_cached,
+    dataset_folder,
+    is_cached,
+    read_frame,
+)
 from kdgraph.data.openml.client import fetch, offline
 from kdgraph.errors import DataError, NotAtHand
 from tests.data.openml.server import bake, error, frame, numbers
@@ -32,9 +40,20 @@ def test_a_set_is_fetched_once(openml_server):
     openml_server.add(61, frame())
     told: list[str] = []
     data = fetch(61, told.append)
-    assert (data.name, data.version, data.target, data.left_out, data.loader) == ("made-up-61", 2, "class", ("row",), "parquet")
+    assert (data.name, data.version, data.target, data.left_out, data.loader) == (
+        "made-up-61",
+        2,
+        "class",
+        ("row",),
+        "parquet",
+    )
     assert told == ["fetching OpenML data set 61"]
-    paths = ["/api/v1/xml/data/61", "/api/v1/xml/data/features/61", "/bucket/dataset_61.pq", "/bucket/dataset_61.pq"]
+    paths = [
+        "/api/v1/xml/data/61",
+        "/api/v1/xml/data/features/61",
+        "/bucket/dataset_61.pq",
+        "/bucket/dataset_61.pq",
+    ]
     assert [line.split()[1] for line in openml_server.log] == paths
     assert is_cached(61) and bytes_on_disk(61) > 1000
     assert fetch(61, told.append) == data
@@ -67,12 +86,22 @@ def test_an_overloaded_server_is_asked_again(openml_server):
 
 def test_a_server_that_stays_overloaded(openml_server):
     openml_server.fail_data(61, 412, error(107, "Database connection error"))
-    assert refusal() == f"127.0.0.1 did not answer for data set 61 (code 107: Database connection error); {LATER}"
+    assert (
+        refusal()
+        == "127.0.0.1 did not answer for data set 61 (code 107: Database connection error);"
+        f" {LATER}"
+    )
     assert len(openml_server.log) == client.TRIES
 
 
 @pytest.mark.parametrize(
-    "body", ["<html><body>Service Unavailable<br></body>", "Service Unavailable", "", "<html><body>Unavailable</body></html>"]
+    "body",
+    [
+        "<html><body>Service Unavailable<br></body>",
+        "Service Unavailable",
+        "",
+        "<html><body>Unavailable</body></html>",
+    ],
 )
 def test_an_outage(openml_server, body):
     openml_server.fail_data(61, 503, body)
@@ -99,12 +128,20 @@ def test_a_private_set(openml_server):
 def test_features_that_openml_has_not_made_yet(openml_server):
     openml_server.add(61, frame())
     openml_server.fail("/api/v1/xml/data/features/61", 412, error(273, "Dataset not processed yet"))
-    assert refusal() == f"127.0.0.1 did not answer for data set 61 (code 273: Dataset not processed yet); {LATER}"
+    assert (
+        refusal()
+        == "127.0.0.1 did not answer for data set 61 (code 273: Dataset not processed yet);"
+        f" {LATER}"
+    )
 
 
 def test_a_file_with_another_digest(openml_server):
     openml_server.add(61, frame(), md5_checksum="0" * 32, parquet_url="")
-    assert refusal() == f"what 127.0.0.1 sent for data set 61 does not have the checksum that it announced; {LATER}"
+    assert (
+        refusal()
+        == "what 127.0.0.1 sent for data set 61 does not have the checksum that it announced;"
+        f" {LATER}"
+    )
 
 
 def test_a_description_that_is_none(openml_server):
@@ -146,7 +183,9 @@ def test_a_server_that_never_answers(openml_cache, monkeypatch):
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        monkeypatch.setattr(openml.config, "server", f"http://127.0.0.1:{silent.getsockname()[1]}/api/v1/xml")
+        monkeypatch.setattr(
+            openml.config, "server", f"http://127.0.0.1:{silent.getsockname()[1]}/api/v1/xml"
+        )
         monkeypatch.setattr(client, "TIMEOUT", (1, 0.1))
         assert refusal() == f"127.0.0.1 did not answer for data set 61 (no answer in time); {LATER}"
 
@@ -154,7 +193,10 @@ def test_a_server_that_never_answers(openml_cache, monkeypatch):
 def test_offline_asks_nobody(openml_server):
     openml_server.add(61, frame())
     with offline():
-        assert refusal() == f"data set 61 is not in {dataset_folder(61).parents[1]}; 'kdg data get 61' fetches it"
+        assert (
+            refusal() == f"data set 61 is not in {dataset_folder(61).parents[1]}; 'kdg data get 61'"
+            " fetches it"
+        )
     assert not openml_server.log and fetch(61).id == 61
 
 
@@ -177,7 +219,10 @@ def test_a_disk_that_is_full(openml_server, monkeypatch):
         return usual(path, mode, *args, **kwargs)
 
     monkeypatch.setattr(Path, "open", full)
-    assert "cannot be written to" in (said := refusal()) and "(No space left on device); point OPENML_CACHE_DIR" in said
+    assert (
+        "cannot be written to" in (said := refusal())
+        and "(No space left on device); point OPENML_CACHE_DIR" in said
+    )
 
 
 def test_a_set_in_a_folder_that_cannot_be_written_to_is_read(openml_cache, no_network):
@@ -190,7 +235,9 @@ def test_a_set_in_a_folder_that_cannot_be_written_to_is_read(openml_cache, no_ne
 
 
 def test_what_is_cached_in_part_is_not_lost_without_a_network(openml_cache, no_network):
-    """openml-python removes the whole folder when something of it cannot be fetched; what can be done without is not asked for."""
+    """openml-python removes the whole folder when something of it cannot be fetched; what can be
+    done without is not asked for.
+    """
     folder = bake(openml_cache, 61, frame())
     (folder / "features.xml").unlink()
     assert fetch(61).features == {}
@@ -212,11 +259,21 @@ def test_openml_is_left_as_it_was_set(openml_server):
     import openml
     import requests
 
-    before = openml.config.retry_policy, openml.config.connection_n_retries, requests.Session, list(logging.getLogger().handlers)
+    before = (
+        openml.config.retry_policy,
+        openml.config.connection_n_retries,
+        requests.Session,
+        list(logging.getLogger().handlers),
+    )
     openml_server.add(61, frame())
     fetch(61)
     refusal(62)
-    assert before == (openml.config.retry_policy, openml.config.connection_n_retries, requests.Session, list(logging.getLogger().handlers))
+    assert before == (
+        openml.config.retry_policy,
+        openml.config.connection_n_retries,
+        requests.Session,
+        list(logging.getLogger().handlers),
+    )
     assert logging.root.manager.disable == 0
 
 
@@ -231,8 +288,16 @@ def test_it_says_nothing_by_itself(openml_server, capfd):
 def test_folders_that_openml_cannot_make(tmp_path):
     (tmp_path / "taken").touch()
     code = "from kdgraph.data.openml.client import fetch; fetch(61)"
-    environment = os.environ | {"XDG_CONFIG_HOME": str(tmp_path / "taken"), "OPENML_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.getcwd()}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    environment = os.environ | {
+        "XDG_CONFIG_HOME": str(tmp_path / "taken"),
+        "OPENML_CACHE_DIR": str(tmp_path),
+        "PYTHONPATH": os.getcwd(),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
     last = done.stderr.splitlines()[-1]
     assert last.startswith("kdgraph.errors.NotAtHand: openml cannot make its folders (")
-    assert last.endswith("; point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to")
+    assert last.endswith(
+        "; point XDG_CONFIG_HOME and OPENML_CACHE_DIR at folders that can be written to"
+    )

@@ -21,7 +21,11 @@ def test_a_fold_of_a_task_prescribes_the_roles(openml_server):
     dataset = source.load()
     assert dataset.roles is not None
     np.testing.assert_array_equal(dataset.roles, np.where(np.arange(40) % 4 == 1, TEST, TRAIN))
-    assert {key: dataset.facts[key] for key in ("task", "fold", "folds")} == {"task": 59, "fold": 1, "folds": 4}
+    assert {key: dataset.facts[key] for key in ("task", "fold", "folds")} == {
+        "task": 59,
+        "fold": 1,
+        "folds": 4,
+    }
     assert len(openml_server.log) == asked
 
 

@@ -1,4 +1,6 @@
-"""Diamonds with their grades in order: encodings against pandas, on a made table; and what the data set must have."""
+"""Diamonds with their grades in order: encodings against pandas, on a made table; and what the data
+set must have.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,18 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*rows have the features of anot
 
 def frame(n: int = 60) -> pd.DataFrame:
     rng = np.random.default_rng(0)
-    grades = {name: pd.Categorical(rng.choice(order, n), categories=sorted(order)) for name, order in GRADES.items()}
-    return pd.DataFrame({"carat": rng.uniform(0.2, 3, n), **grades, "depth": rng.normal(size=n), "price": rng.integers(300, 9000, n)})
+    grades = {
+        name: pd.Categorical(rng.choice(order, n), categories=sorted(order))
+        for name, order in GRADES.items()
+    }
+    return pd.DataFrame(
+        {
+            "carat": rng.uniform(0.2, 3, n),
+            **grades,
+            "depth": rng.normal(size=n),
+            "price": rng.integers(300, 9000, n),
+        }
+    )
 
 
 @pytest.fixture
@@ -46,20 +58,31 @@ def test_grades_are_numbers_from_the_worst(made):
 
 def test_a_column_for_each_grade_but_the_worst_and_the_logarithm_of_carat(made):
     dataset = Diamonds("one_hot", log_carat=True, columns=["carat", "cut", "clarity"]).load()
-    ordered = {name: pd.Categorical(made[name], categories=GRADES[name]) for name in ("cut", "clarity")}
+    ordered = {
+        name: pd.Categorical(made[name], categories=GRADES[name]) for name in ("cut", "clarity")
+    }
     dummies = pd.get_dummies(pd.DataFrame(ordered), drop_first=True, dtype=float, prefix_sep=" ")
     assert dataset.feature_names == ("log carat", *dummies.columns)
     np.testing.assert_allclose(dataset.X, np.column_stack([np.log(made["carat"]), dummies]))
-    assert np.linalg.matrix_rank(np.column_stack([np.ones(60), dataset.X])) == 1 + dataset.X.shape[1]
+    assert (
+        np.linalg.matrix_rank(np.column_stack([np.ones(60), dataset.X])) == 1 + dataset.X.shape[1]
+    )
 
 
 def test_what_is_refused(openml_cache):
     bake(openml_cache, 42225, frame().assign(cut=pd.Categorical(["Fine", "Fair"] * 30)))
     with pytest.raises(
-        DataError, match=r"^diamonds_graded: cut must have the grades Fair, Good, Very Good, Premium, Ideal, got Fair, Fine$"
+        DataError,
+        match=(
+            r"^diamonds_graded: cut must have the grades Fair, Good, Very Good, Premium, Ideal, got"
+            r" Fair, Fine$"
+        ),
     ):
         Diamonds().load()
-    with pytest.raises(DataError, match=r"^diamonds_graded has no column 'weight'; it has carat, cut, color, clarity, depth$"):
+    with pytest.raises(
+        DataError,
+        match=r"^diamonds_graded has no column 'weight'; it has carat, cut, color, clarity, depth$",
+    ):
         Diamonds(columns=["weight"]).load()
 
 
@@ -70,7 +93,9 @@ def test_without_cache_and_network_it_says_so(openml_cache, no_network):
 
 @pytest.mark.slow
 def test_a_gamma_model_of_the_real_set_has_the_published_error():
-    """Torres et al. (2024), Table 3, print an RMSE of 798.9 for it; over splits it is 826 with a standard deviation of 33."""
+    """Torres et al. (2024), Table 3, print an RMSE of 798.9 for it; over splits it is 826 with a
+    standard deviation of 33.
+    """
     from sklearn.linear_model import GammaRegressor
 
     if "OPENML_CACHE_DIR" not in os.environ or not is_cached(42225):
@@ -79,5 +104,7 @@ def test_a_gamma_model_of_the_real_set_has_the_published_error():
     assert data.X.shape == (53_940, 18)
     order = np.random.default_rng(0).permutation(53_940)
     train, test = order[:37_758], order[-5394:]
-    model = GammaRegressor(alpha=0, solver="newton-cholesky", max_iter=1000).fit(data.X[train], data.y[train])
+    model = GammaRegressor(alpha=0, solver="newton-cholesky", max_iter=1000).fit(
+        data.X[train], data.y[train]
+    )
     assert 726 < np.sqrt(np.mean((model.predict(data.X[test]) - data.y[test]) ** 2)) < 926

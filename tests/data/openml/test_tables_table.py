@@ -29,14 +29,23 @@ def test_columns_become_features_of_their_kind(table):
     assert dataset.name == "openml-61"
     assert dataset.feature_names == ("length", "width", "colour", "month")
     assert dataset.categories == (None, None, ("blue", "red"), ("1", "2"))
-    assert dataset.classes.tolist() == ["no", "yes"] and dataset.y.tolist() == (frame()["class"] == "yes").astype(int).tolist()
+    assert (
+        dataset.classes.tolist() == ["no", "yes"]
+        and dataset.y.tolist() == (frame()["class"] == "yes").astype(int).tolist()
+    )
     np.testing.assert_array_equal(dataset.X[:, 1], frame()["width"])
     np.testing.assert_array_equal(dataset.X[:, 2], frame()["colour"] == "red")
     np.testing.assert_array_equal(dataset.X[:, 3], frame()["month"] - 1)
 
 
 def test_facts_say_where_the_rows_come_from(openml_cache):
-    bake(openml_cache, 61, frame(), description="About flowers\nSUBSET of the original: 40 of 90 rows\n", md5_checksum="0" * 32)
+    bake(
+        openml_cache,
+        61,
+        frame(),
+        description="About flowers\nSUBSET of the original: 40 of 90 rows\n",
+        md5_checksum="0" * 32,
+    )
     facts = OpenmlTable(61).load().facts
     assert facts == {
         "source": "openml",
@@ -49,7 +58,9 @@ def test_facts_say_where_the_rows_come_from(openml_cache):
 
 
 def test_both_kinds_of_files_give_the_same_rows(openml_cache):
-    """ARFF declares red before blue, Parquet may hold them in any order: positions go by sorted value."""
+    """ARFF declares red before blue, Parquet may hold them in any order: positions go by sorted
+    value.
+    """
     folder = bake(openml_cache, 61, frame(), md5_checksum="0" * 32)
     from_parquet = OpenmlTable(61).load()
     (folder / "dataset_61.pq").unlink()
@@ -69,7 +80,11 @@ def test_without_openmls_list_of_features_the_values_decide(table, openml_cache)
 def test_columns_to_ignore_are_left_out_unless_they_are_asked_for(openml_cache):
     bake(openml_cache, 61, frame(), ignore_attribute="colour,month")
     assert OpenmlTable(61).load().feature_names == ("length", "width")
-    assert OpenmlTable(61, categorical=["month"]).load().feature_names == ("length", "width", "month")
+    assert OpenmlTable(61, categorical=["month"]).load().feature_names == (
+        "length",
+        "width",
+        "month",
+    )
     assert OpenmlTable(61, drop=["colour"]).load().feature_names == ("length", "width")
     assert OpenmlTable(61, split_groups="row").load().split_groups.tolist() == list(range(40))
 
@@ -78,7 +93,9 @@ def test_groups_are_read_from_columns_to_ignore_which_stay_no_features(openml_ca
     bake(openml_cache, 61, frame(), ignore_attribute="colour,month")
     named = OpenmlTable(61, group="colour").load()
     assert named.group_names == ("blue", "red") and named.feature_names == ("length", "width")
-    assert OpenmlTable(61, group="colour", drop=["colour", "width"]).load().feature_names == ("length",)
+    assert OpenmlTable(61, group="colour", drop=["colour", "width"]).load().feature_names == (
+        "length",
+    )
     largest = OpenmlTable(61, group=["length", "month"]).load()
     expected = np.where(frame()["length"] >= frame()["month"], "length", "month")
     assert np.array(largest.group_names)[largest.groups].tolist() == expected.tolist()
@@ -98,8 +115,10 @@ def test_a_set_without_one_target_needs_a_choice(openml_cache, target, says):
     bake(openml_cache, 61, frame(), default_target_attribute=target)
     with pytest.raises(DataError) as caught:
         OpenmlTable(61).load()
-    assert str(caught.value) == (
-        f"openml-61: OpenML {says} for data set 61; choose a column: dataset.target=… (row, length, width, colour, month, …)"
+    assert (
+        str(caught.value)
+        == f"openml-61: OpenML {says} for data set 61; choose a column: dataset.target=… (row,"
+        " length, width, colour, month, …)"
     )
     assert OpenmlTable(61, target="class").load().classes.tolist() == ["no", "yes"]
 
@@ -117,7 +136,9 @@ def test_a_cached_set_needs_no_network(table, no_network):
 
 
 def test_reading_leaves_nothing_in_the_cache(table, openml_cache):
-    """Of openml-python's own reader there would be pickles, which two processes may write at once."""
+    """Of openml-python's own reader there would be pickles, which two processes may write at
+    once.
+    """
     before = sorted(openml_cache.rglob("*"))
     OpenmlTable(61).prefetch()
     OpenmlTable(61).load()
@@ -132,7 +153,9 @@ def test_a_damaged_file_is_named_with_the_way_out(table, openml_cache, name):
         OpenmlTable(61).load()
     says = str(caught.value)
     assert not isinstance(caught.value, NotAtHand) and "\n" not in says
-    assert says.startswith(f"{file} is damaged (") and says.endswith(f"); delete {file.parent} and fetch it again with 'kdg data get 61'")
+    assert says.startswith(f"{file} is damaged (") and says.endswith(
+        f"); delete {file.parent} and fetch it again with 'kdg data get 61'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,7 +165,13 @@ def test_a_damaged_file_is_named_with_the_way_out(table, openml_cache, name):
         ({"id": "spambase"}, "id must be an integer in [1, inf), got 'spambase'"),
         ({"id": 61, "fold": -1, "task_id": 59}, "fold must be in [0, inf) or null, got -1"),
         ({"id": 61, "require": "numbers"}, "require must be one of any, numeric, got 'numbers'"),
-        ({"id": 61, "fold": 1}, "openml-61: task_id and fold belong together, got task_id None and fold 1; give both or neither"),
+        (
+            {"id": 61, "fold": 1},
+            (
+                "openml-61: task_id and fold belong together, got task_id None and fold 1; give"
+                " both or neither"
+            ),
+        ),
     ],
 )
 def test_parameters_out_of_range(parameters, sentence):
@@ -153,7 +182,9 @@ def test_parameters_out_of_range(parameters, sentence):
 
 def test_a_description_without_its_parts_is_damaged(openml_cache):
     folder = bake(openml_cache, 61, frame())
-    (folder / "description.xml").write_text(description(61, "x").replace("oml:version", "oml:edition"))
+    (folder / "description.xml").write_text(
+        description(61, "x").replace("oml:version", "oml:edition")
+    )
     with pytest.raises(DataError, match="no name or no version"):
         OpenmlTable(61).load()
 
@@ -163,7 +194,9 @@ REAL = [(44, 57, 2, 0), (31, 20, 2, 13), (40975, 6, 4, 6), (6, 16, 26, 0)]
 
 
 @pytest.mark.parametrize(("id", "features", "classes", "categorical"), REAL)
-def test_sets_of_openml_are_read_as_openml_describes_them(id, features, classes, categorical, no_network):
+def test_sets_of_openml_are_read_as_openml_describes_them(
+    id, features, classes, categorical, no_network
+):
     if "OPENML_CACHE_DIR" not in os.environ or not is_cached(id):
         pytest.skip(f"OpenML {id} is in no folder that OPENML_CACHE_DIR names")
     dataset = OpenmlTable(id).load()
@@ -172,15 +205,32 @@ def test_sets_of_openml_are_read_as_openml_describes_them(id, features, classes,
 
 
 def test_communities_and_crime_have_the_groups_of_luo_et_al():
-    """UAI 2022, Section 5.3: is the rate above the median, by plurality race; "Indian" is no column of the table."""
+    """UAI 2022, Section 5.3: is the rate above the median, by plurality race; "Indian" is no column
+    of the table.
+    """
     if "OPENML_CACHE_DIR" not in os.environ or not is_cached(42730):
         pytest.skip("OpenML 42730 is in no folder that OPENML_CACHE_DIR names")
     node = compose(["dataset=crime"]).dataset
     data = build(node).load()
-    assert data.X.shape == (1994, 122) and data.classes.tolist() == ["<= 0.15", "> 0.15"] and data.facts["threshold"] == 0.15
+    assert (
+        data.X.shape == (1994, 122)
+        and data.classes.tolist() == ["<= 0.15", "> 0.15"]
+        and data.facts["threshold"] == 0.15
+    )
     assert np.bincount(data.y).tolist() == [1001, 993]  # some rows are at the median itself
     assert data.groups is not None
     found = dict(zip(data.group_names, np.bincount(data.groups).tolist(), strict=True))
-    assert found == {"racePctWhite": 1573, "racepctblack": 218, "racePctAsian": 88, "racePctHisp": 115}
-    splits = make_splits(build(node), rng=np.random.default_rng(0), **{key: node[key] for key in split_options()})
-    assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [994, 500, 500]
+    assert found == {
+        "racePctWhite": 1573,
+        "racepctblack": 218,
+        "racePctAsian": 88,
+        "racePctHisp": 115,
+    }
+    splits = make_splits(
+        build(node), rng=np.random.default_rng(0), **{key: node[key] for key in split_options()}
+    )
+    assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [
+        994,
+        500,
+        500,
+    ]

@@ -7,12 +7,28 @@ from sklearn import datasets
 
 from kdgraph.data.dataset import PosteriorSimulation, Simulation, Table
 from kdgraph.data.simulations.clouds import Blobs, Circles, Moons
-from kdgraph.data.tables.scikit_learn import Friedman, GaussianShells, MadeClassification, MadeRegression, SwissRoll
+from kdgraph.data.tables.scikit_learn import (
+    Friedman,
+    GaussianShells,
+    MadeClassification,
+    MadeRegression,
+    SwissRoll,
+)
 from kdgraph.errors import ParameterError
 
 SIMULATIONS = [Moons(), Circles(), Blobs(), Blobs(n_blobs=5, n_features=7)]
-CLASSES = [MadeClassification(n_rows=300), GaussianShells(n_rows=300), SwissRoll(n_rows=300, n_noise=2)]
-TABLES = [*CLASSES, MadeRegression(n_rows=300), Friedman(1, 300), Friedman(2, 300), Friedman(3, 300)]
+CLASSES = [
+    MadeClassification(n_rows=300),
+    GaussianShells(n_rows=300),
+    SwissRoll(n_rows=300, n_noise=2),
+]
+TABLES = [
+    *CLASSES,
+    MadeRegression(n_rows=300),
+    Friedman(1, 300),
+    Friedman(2, 300),
+    Friedman(3, 300),
+]
 
 
 @pytest.mark.parametrize("source", SIMULATIONS, ids=lambda s: s.name)
@@ -22,7 +38,10 @@ def test_samples_have_the_shape_that_was_asked_for_and_depend_on_the_generator_a
     assert X.shape == (101, len(source.feature_names))
     assert set(y) == set(source.classes)
     assert np.ptp(np.bincount(y)) <= 1, "as many of each class as can be"
-    again, other = source.sample(101, np.random.default_rng(3)), source.sample(101, np.random.default_rng(4))
+    again, other = (
+        source.sample(101, np.random.default_rng(3)),
+        source.sample(101, np.random.default_rng(4)),
+    )
     np.testing.assert_array_equal(again[0], X)
     assert not np.array_equal(other[0], X)
 
@@ -47,10 +66,14 @@ def test_the_posterior_of_blobs_is_that_of_bayes():
     source = Blobs(n_blobs=4, n_features=3, noise_std=4.0)
     assert isinstance(source, PosteriorSimulation)
     X, y = source.sample(2000, np.random.default_rng(1))
-    densities = np.column_stack([multivariate_normal(centre, 16.0).pdf(X) for centre in source.centres])
+    densities = np.column_stack(
+        [multivariate_normal(centre, 16.0).pdf(X) for centre in source.centres]
+    )
     proba = source.posterior(X)
     np.testing.assert_allclose(proba, densities / densities.sum(axis=1, keepdims=True), atol=1e-12)
-    assert abs((proba.argmax(axis=1) == y).mean() - proba.max(axis=1).mean()) < 0.02, "as often right as it says"
+    assert abs((proba.argmax(axis=1) == y).mean() - proba.max(axis=1).mean()) < 0.02, (
+        "as often right as it says"
+    )
     assert np.isfinite(source.posterior(np.full((1, 3), 1e8))).all()
 
 
@@ -79,7 +102,9 @@ def test_friedman_is_that_of_scikit_learn(number):
 
 
 def test_made_classification_has_the_classes_that_were_asked_for():
-    data = MadeClassification(n_rows=600, n_informative=4, n_classes=5, n_clusters=2, flip=0.0).load()
+    data = MadeClassification(
+        n_rows=600, n_informative=4, n_classes=5, n_clusters=2, flip=0.0
+    ).load()
     assert data.classes.tolist() == list(range(5))
     assert np.ptp(np.bincount(data.y)) <= 2
 
@@ -92,13 +117,17 @@ def test_shells_lie_around_each_other():
 
 
 def test_pieces_of_the_roll_follow_each_other_and_noise_stands_beside_them():
-    """Along the roll the angle grows with the radius in its two rolled features; pieces next to each other overlap by the noise alone."""
+    """Along the roll the angle grows with the radius in its two rolled features; pieces next to
+    each other overlap by the noise alone.
+    """
     data = SwissRoll(n_rows=1000, n_classes=5, noise_std=0.0, n_noise=2).load()
     assert data.X.shape == (1000, 5)
     radius = np.linalg.norm(data.X[:, [0, 2]], axis=1)
     assert np.bincount(data.y).tolist() == [200] * 5
     assert all(radius[data.y == k].max() < radius[data.y == k + 1].min() for k in range(4))
-    assert np.abs(np.corrcoef(data.X.T)[3:, :3]).max() < 0.15  # four standard errors of a correlation of 1,000 rows
+    assert (
+        np.abs(np.corrcoef(data.X.T)[3:, :3]).max() < 0.15
+    )  # four standard errors of a correlation of 1,000 rows
 
 
 @pytest.mark.parametrize(
@@ -108,11 +137,20 @@ def test_pieces_of_the_roll_follow_each_other_and_noise_stands_beside_them():
         (lambda: Circles(factor=1.0), r"factor must be in \(0, 1\), got 1\.0"),
         (lambda: Blobs(n_blobs=1), r"n_blobs must be in \[2, inf\), got 1"),
         (lambda: Friedman(4), "number must be one of 1, 2, 3, got 4"),  # type: ignore[arg-type]
-        (lambda: MadeRegression(n_informative=30), "n_informative must be at most n_features, 20, got 30"),
-        (lambda: MadeClassification(n_features=6), r"n_features must be at least n_informative \+ n_redundant, 7, got 6"),
+        (
+            lambda: MadeRegression(n_informative=30),
+            "n_informative must be at most n_features, 20, got 30",
+        ),
+        (
+            lambda: MadeClassification(n_features=6),
+            r"n_features must be at least n_informative \+ n_redundant, 7, got 6",
+        ),
         (
             lambda: MadeClassification(n_classes=5, n_informative=3),
-            "5 classes of 2 clusters need 10 corners of a hypercube; n_informative=3 gives 8: raise it",
+            (
+                "5 classes of 2 clusters need 10 corners of a hypercube; n_informative=3 gives 8:"
+                " raise it"
+            ),
         ),
     ],
 )

@@ -18,7 +18,9 @@ def test_posterior_is_bayes_rule_with_scipy_densities(d, truncated):
         law = truncnorm(-1 - mean, 1 - mean, loc=mean) if truncated else norm(mean)
         logs.append(law.logpdf(X).sum(axis=1))
     expected = 1 / (1 + np.exp(logs[1] - logs[0]))
-    np.testing.assert_allclose(Trunk(d, truncated=truncated).posterior(X)[:, 0], expected, atol=1e-12)
+    np.testing.assert_allclose(
+        Trunk(d, truncated=truncated).posterior(X)[:, 0], expected, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("truncated", [True, False])
@@ -35,7 +37,9 @@ def test_sample_has_the_moments_of_its_law(truncated):
 
 
 def test_posterior_is_calibrated_in_many_dimensions():
-    """Rows by posterior in 20 bins: labels minus posteriors within 4.5 standard deviations in every bin."""
+    """Rows by posterior in 20 bins: labels minus posteriors within 4.5 standard deviations in every
+    bin.
+    """
     simulation = Trunk(50)
     X, y = simulation.sample(100_000, np.random.default_rng(0))
     p = simulation.posterior(X)[:, 0]
@@ -46,7 +50,9 @@ def test_posterior_is_calibrated_in_many_dimensions():
 
 def test_posterior_far_away():
     X = [[1e308, -1e308], [1e308, -1.7e308], [1e6, 1e6], [0.0, 0.0]]
-    np.testing.assert_allclose(Trunk(truncated=False).posterior(X), [[1, 0], [0, 1], [1, 0], [0.5, 0.5]], atol=1e-15)
+    np.testing.assert_allclose(
+        Trunk(truncated=False).posterior(X), [[1, 0], [0, 1], [1, 0], [0.5, 0.5]], atol=1e-15
+    )
     assert (Trunk().posterior(X) == 0.5).all()
 
 
@@ -57,7 +63,11 @@ def test_negation_swaps_the_classes():
 
 def test_names_and_wrong_points():
     assert Trunk(3).feature_names == ("x1", "x2", "x3")
-    with pytest.raises(DataError, match=r"^trunk has 3 features: X must have shape \(n, 3\), got \(5, 2\)$"):
+    with pytest.raises(
+        DataError, match=r"^trunk has 3 features: X must have shape \(n, 3\), got \(5, 2\)$"
+    ):
         Trunk(3).posterior(np.zeros((5, 2)))
-    with pytest.raises(DataError, match=r"^trunk has no posterior at NaN or infinity; drop such rows$"):
+    with pytest.raises(
+        DataError, match=r"^trunk has no posterior at NaN or infinity; drop such rows$"
+    ):
         Trunk(1).posterior([[np.inf]])

@@ -9,47 +9,77 @@ from kdgraph.data.simulations import Circle
 
 
 def density_in_t(x1: float, x2: float, w: float, s: float) -> float:
-    """The class's density before the cut, from the integral over the angle t itself, all four quadrants."""
+    """The class's density before the cut, from the integral over the angle t itself, all four
+    quadrants.
+    """
 
     def integrand(t: float) -> float:
         cos, sin = np.cos(t), np.sin(t)
         return norm.pdf(x1 / cos, w, s) * norm.pdf(x2 / sin, w, s) / abs(cos * sin)
 
-    peaks = [np.arccos(np.clip(abs(x1) / w, 0, 1)), np.arcsin(np.clip(abs(x2) / w, 0, 1)), np.arctan2(abs(x2), abs(x1))]
+    peaks = [
+        np.arccos(np.clip(abs(x1) / w, 0, 1)),
+        np.arcsin(np.clip(abs(x2) / w, 0, 1)),
+        np.arctan2(abs(x2), abs(x1)),
+    ]
     total = 0.0
     for quadrant in range(4):
         own = peaks if quadrant % 2 == 0 else [np.pi / 2 - p for p in peaks]
         low, high = quadrant * np.pi / 2, (quadrant + 1) * np.pi / 2
         inside = [low + p for p in own if 1e-9 < p < np.pi / 2 - 1e-9]
-        total += quad(integrand, low + 1e-12, high - 1e-12, points=inside, limit=2000, epsabs=1e-13, epsrel=1e-10)[0]
+        total += quad(
+            integrand,
+            low + 1e-12,
+            high - 1e-12,
+            points=inside,
+            limit=2000,
+            epsabs=1e-13,
+            epsrel=1e-10,
+        )[0]
     return total / (2 * np.pi)
 
 
 def density_on_axis(x2: float, w: float, s: float) -> float:
-    """The limit of the density as x1 → 0: t is near π/2 or -π/2, where x1 = a cos t has density 1/(2π |a|) at 0.
+    """The limit of the density as x1 → 0: t is near π/2 or -π/2, where x1 = a cos t has density
+    1/(2π |a|) at 0.
 
-    Radii below 0.02 are left out: they have probability 1e-13 and are what makes the density infinite on the axis itself.
+    Radii below 0.02 are left out: they have probability 1e-13 and are what makes the density
+    infinite on the axis itself.
     """
     inverse = quad(lambda a: norm.pdf(a, w, s) / a, 0.02, w + 9 * s, points=[w], epsabs=1e-13)[0]
     return inverse * (norm.pdf(x2, w, s) + norm.pdf(-x2, w, s)) / (2 * np.pi)
 
 
 @pytest.mark.parametrize("s", [0.1, 0.25])
-@pytest.mark.parametrize("point", [(0.5, 0.5), (0.9, -0.1), (-0.3, 0.7), (0.02, 0.99), (0.6, -0.005), (0.2, 0.1)])
+@pytest.mark.parametrize(
+    "point", [(0.5, 0.5), (0.9, -0.1), (-0.3, 0.7), (0.02, 0.99), (0.6, -0.005), (0.2, 0.1)]
+)
 def test_density_per_axis_is_the_integral_over_the_angle(point, s):
     simulation = Circle(noise_std=s)
-    expected = [density_in_t(*point, w, s) / z for w, z in zip(simulation.radii, simulation.kept, strict=True)]
-    np.testing.assert_allclose(np.exp(simulation.log_densities([point])[0]), expected, rtol=1e-7, atol=1e-12)
+    expected = [
+        density_in_t(*point, w, s) / z
+        for w, z in zip(simulation.radii, simulation.kept, strict=True)
+    ]
+    np.testing.assert_allclose(
+        np.exp(simulation.log_densities([point])[0]), expected, rtol=1e-7, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("x2", [0.75, 1.0, 0.5, -0.9])
 @pytest.mark.parametrize("off_axis", [0.0, -0.0, 1e-300, 8.9e-16])
 def test_density_on_the_axes_is_its_limit(x2, off_axis):
-    """The paper's grid has 8.9e-16 in place of 0. Relative error 1e-6: what radii below 0.02 add."""
+    """The paper's grid has 8.9e-16 in place of 0. Relative error 1e-6: what radii below 0.02
+    add.
+    """
     simulation = Circle()
-    expected = [density_on_axis(x2, w, 0.1) / z for w, z in zip(simulation.radii, simulation.kept, strict=True)]
+    expected = [
+        density_on_axis(x2, w, 0.1) / z
+        for w, z in zip(simulation.radii, simulation.kept, strict=True)
+    ]
     for point in ([off_axis, x2], [x2, off_axis]):
-        np.testing.assert_allclose(np.exp(simulation.log_densities([point])[0]), expected, rtol=1e-6)
+        np.testing.assert_allclose(
+            np.exp(simulation.log_densities([point])[0]), expected, rtol=1e-6
+        )
 
 
 def test_density_near_an_axis_changes_smoothly_onto_it():
@@ -86,7 +116,9 @@ def test_share_that_the_box_keeps(noise):
 
 
 def test_radial_density_is_the_law_of_the_radius():
-    """Mass within radius r < 1 is P(radius < r): 1,000 radii, densities of both classes times 2πr, trapezoidal to 1e-4."""
+    """Mass within radius r < 1 is P(radius < r): 1,000 radii, densities of both classes times 2πr,
+    trapezoidal to 1e-4.
+    """
     r = np.linspace(1e-6, 0.99, 1000)
     simulation = Circle(noise="radial")
     density = np.exp(simulation.log_densities(np.column_stack([r / np.sqrt(2), r / np.sqrt(2)])))
@@ -97,4 +129,6 @@ def test_radial_density_is_the_law_of_the_radius():
 
 def test_the_text_swaps_the_classes():
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
-    np.testing.assert_allclose(Circle(radii=[0.75, 1.0]).posterior(X), Circle().posterior(X)[:, ::-1], atol=1e-14)
+    np.testing.assert_allclose(
+        Circle(radii=[0.75, 1.0]).posterior(X), Circle().posterior(X)[:, ::-1], atol=1e-14
+    )

@@ -9,7 +9,11 @@ from kdgraph.data.simulations import Polynomial, Sinewave
 
 CURVES = {
     "sinewave": (Sinewave(), [lambda t: np.sin(4 * t), lambda t: np.cos(4 * t)], 0.1),
-    "sinewave of the text": (Sinewave(frequency=np.pi, first="cos"), [lambda t: np.cos(np.pi * t), lambda t: np.sin(np.pi * t)], 0.1),
+    "sinewave of the text": (
+        Sinewave(frequency=np.pi, first="cos"),
+        [lambda t: np.cos(np.pi * t), lambda t: np.sin(np.pi * t)],
+        0.1,
+    ),
     "polynomial": (Polynomial(), [lambda t: t, lambda t: t**3], 0.1),
     "polynomial, other": (Polynomial(0.3, [2, 5]), [lambda t: t**2, lambda t: t**5], 0.3),
 }
@@ -20,10 +24,18 @@ each = pytest.mark.parametrize(("simulation", "curves", "s"), CURVES.values(), i
 def test_density_and_share_kept_by_scipy(simulation, curves, s):
     X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
     for c, curve in enumerate(curves):
-        kept = quad(lambda t, g=curve: (norm.cdf(1, g(t), s) - norm.cdf(-1, g(t), s)) / 2, -1, 1, epsabs=1e-11, limit=200)[0]
+        kept = quad(
+            lambda t, g=curve: (norm.cdf(1, g(t), s) - norm.cdf(-1, g(t), s)) / 2,
+            -1,
+            1,
+            epsabs=1e-11,
+            limit=200,
+        )[0]
         assert simulation.kept[c] == pytest.approx(kept, abs=1e-10)
         expected = norm.logpdf(X[:, 1], curve(X[:, 0]), s) - np.log(2 * kept)
-        np.testing.assert_allclose(simulation.log_densities(X)[:, c], expected, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(
+            simulation.log_densities(X)[:, c], expected, rtol=1e-10, atol=1e-10
+        )
 
 
 def test_published_shares_kept():
@@ -35,11 +47,17 @@ def test_published_shares_kept():
 def test_symmetries():
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     sine, polynomial = Sinewave(), Polynomial()
-    np.testing.assert_allclose(sine.log_densities(-X)[:, 0], sine.log_densities(X)[:, 0], atol=1e-10)  # odd curve
-    np.testing.assert_allclose(sine.log_densities(X * [-1, 1])[:, 1], sine.log_densities(X)[:, 1], atol=1e-10)  # even curve
+    np.testing.assert_allclose(
+        sine.log_densities(-X)[:, 0], sine.log_densities(X)[:, 0], atol=1e-10
+    )  # odd curve
+    np.testing.assert_allclose(
+        sine.log_densities(X * [-1, 1])[:, 1], sine.log_densities(X)[:, 1], atol=1e-10
+    )  # even curve
     np.testing.assert_allclose(polynomial.posterior(-X), polynomial.posterior(X), atol=1e-12)
 
 
 def test_little_noise_far_from_both_curves_does_not_underflow():
-    """At (0.9, -0.9) both densities are near exp(-16000); the cubic's, 0.729, is nearer than the line's."""
+    """At (0.9, -0.9) both densities are near exp(-16000); the cubic's, 0.729, is nearer than the
+    line's.
+    """
     assert Polynomial(noise_std=0.01).posterior([[0.9, -0.9]]).tolist() == [[0.0, 1.0]]

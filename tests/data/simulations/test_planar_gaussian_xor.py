@@ -8,9 +8,14 @@ from kdgraph.data.simulations import GaussianXor
 
 def test_posterior_is_bayes_rule_with_scipy_densities():
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
-    g = {c: multivariate_normal(c, 0.25**2).pdf(X) for c in [(-0.5, 0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, -0.5)]}
+    g = {
+        c: multivariate_normal(c, 0.25**2).pdf(X)
+        for c in [(-0.5, 0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, -0.5)]
+    }
     first, second = g[-0.5, 0.5] + g[0.5, -0.5], g[0.5, 0.5] + g[-0.5, -0.5]
-    np.testing.assert_allclose(GaussianXor().posterior(X)[:, 0], first / (first + second), atol=1e-13)
+    np.testing.assert_allclose(
+        GaussianXor().posterior(X)[:, 0], first / (first + second), atol=1e-13
+    )
 
 
 def test_reflection_swaps_the_classes_and_half_a_turn_keeps_them():
@@ -21,8 +26,13 @@ def test_reflection_swaps_the_classes_and_half_a_turn_keeps_them():
 
 
 def test_counts_are_multinomial():
-    """Class 0's count of 100 rows has variance 25; over 400 samples the variance is known to 7 %, and here to 5 standard errors."""
-    counts = [(GaussianXor().sample(100, np.random.default_rng(seed))[1] == 0).sum() for seed in range(400)]
+    """Class 0's count of 100 rows has variance 25; over 400 samples the variance is known to 7 %,
+    and here to 5 standard errors.
+    """
+    counts = [
+        (GaussianXor().sample(100, np.random.default_rng(seed))[1] == 0).sum()
+        for seed in range(400)
+    ]
     assert 16 < np.var(counts) < 34
     assert abs(np.mean(counts) - 50) < 5 * 5 / np.sqrt(400)
 

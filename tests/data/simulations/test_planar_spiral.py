@@ -13,12 +13,19 @@ def polar(r, angle) -> np.ndarray:
 
 
 def density_by_order(r: float, angle: float, m: int, std: float, turns: float = 2.0) -> np.ndarray:
-    """Density of the angle at radius r for both classes: a sum over the row's place in order and over turns of the circle."""
+    """Density of the angle at radius r for both classes: a sum over the row's place in order and
+    over turns of the circle.
+    """
     place = np.arange(m)
     weight = binom.pmf(place, m - 1, r)
     images = 2 * np.pi * np.arange(-30, 31)
     mean = np.linspace(0, 2 * np.pi * turns, m)
-    return np.array([(weight * norm.pdf(angle - c * np.pi + images[:, None], mean, std).sum(axis=0)).sum() for c in (0, 1)])
+    return np.array(
+        [
+            (weight * norm.pdf(angle - c * np.pi + images[:, None], mean, std).sum(axis=0)).sum()
+            for c in (0, 1)
+        ]
+    )
 
 
 @pytest.mark.parametrize(("n", "std"), [(2, 0.8), (20, 0.8), (200, 0.3), (200, 0.1), (2000, 3.0)])
@@ -29,9 +36,13 @@ def test_posterior_of_a_sample_is_the_sum_over_places_in_order(n, std):
     likely = density.sum(axis=1) > 1e-3
     expected = density / density.sum(axis=1, keepdims=True)
     assert likely.sum() > 10
-    np.testing.assert_allclose(Spiral(noise_std=std).posterior(polar(r, angle), n=n)[likely], expected[likely], atol=2e-6)
     np.testing.assert_allclose(
-        Spiral(noise_std=std).density(polar(r, angle), n=n)[likely], density.mean(axis=1)[likely] / r[likely], rtol=1e-6
+        Spiral(noise_std=std).posterior(polar(r, angle), n=n)[likely], expected[likely], atol=2e-6
+    )
+    np.testing.assert_allclose(
+        Spiral(noise_std=std).density(polar(r, angle), n=n)[likely],
+        density.mean(axis=1)[likely] / r[likely],
+        rtol=1e-6,
     )
 
 
@@ -40,14 +51,25 @@ def test_posterior_of_the_population_is_a_ratio_of_wrapped_normals():
     r, angle = rng.uniform(0, 1, 200), rng.uniform(-np.pi, np.pi, 200)
     for std in (0.05, 0.3, 0.8, 5.0, 40.0):
         images = 2 * np.pi * np.arange(-80, 81)
-        logs = [logsumexp(norm.logpdf((angle - 4 * np.pi * r - c * np.pi)[:, None] + images, scale=std), axis=1) for c in (0, 1)]
+        logs = [
+            logsumexp(
+                norm.logpdf((angle - 4 * np.pi * r - c * np.pi)[:, None] + images, scale=std),
+                axis=1,
+            )
+            for c in (0, 1)
+        ]
         expected = np.exp(logs[0] - logsumexp(logs, axis=0))
-        np.testing.assert_allclose(Spiral(noise_std=std).posterior(polar(r, angle))[:, 0], expected, atol=1e-9)
+        np.testing.assert_allclose(
+            Spiral(noise_std=std).posterior(polar(r, angle))[:, 0], expected, atol=1e-9
+        )
 
 
 def test_posterior_of_a_sample_tends_to_the_populations():
     X = polar(np.linspace(0.05, 0.95, 50), np.linspace(0, 40, 50))
-    gaps = [np.abs(Spiral().posterior(X, n=n) - Spiral().posterior(X)).max() for n in (100, 1000, 100_000)]
+    gaps = [
+        np.abs(Spiral().posterior(X, n=n) - Spiral().posterior(X)).max()
+        for n in (100, 1000, 100_000)
+    ]
     assert gaps[0] > 0.1 > gaps[1] > gaps[2]
     assert gaps[2] < 1e-3
 
@@ -57,12 +79,21 @@ def test_blur_is_near_a_wider_normal():
     r, angle = np.linspace(0.02, 0.98, 60), np.linspace(0, 50, 60)
     std = np.sqrt(0.64 + (4 * np.pi) ** 2 * r * (1 - r) / 500)
     images = 2 * np.pi * np.arange(-5, 6)[:, None]
-    first, second = (norm.pdf(np.remainder(angle - 4 * np.pi * r - c * np.pi, 2 * np.pi) + images, scale=std).sum(axis=0) for c in (0, 1))
-    np.testing.assert_allclose(Spiral().posterior(polar(r, angle), n=1000)[:, 0], first / (first + second), atol=0.005)
+    first, second = (
+        norm.pdf(
+            np.remainder(angle - 4 * np.pi * r - c * np.pi, 2 * np.pi) + images, scale=std
+        ).sum(axis=0)
+        for c in (0, 1)
+    )
+    np.testing.assert_allclose(
+        Spiral().posterior(polar(r, angle), n=1000)[:, 0], first / (first + second), atol=0.005
+    )
 
 
 def test_posterior_agrees_with_single_rows_of_small_samples():
-    """One row of each of 20,000 spirals of 20 rows, so that rows are independent; z² in cells has mean 1 (sd .1 for 200 cells)."""
+    """One row of each of 20,000 spirals of 20 rows, so that rows are independent; z² in cells has
+    mean 1 (sd .1 for 200 cells).
+    """
     simulation, rng = Spiral(), np.random.default_rng(5)
     rows = [simulation.sample(20, rng) for _ in range(20_000)]
     X, y = np.array([X[0] for X, _ in rows]), np.array([y[0] for _, y in rows])
@@ -79,7 +110,9 @@ def test_posterior_agrees_with_single_rows_of_small_samples():
 
 
 def test_posterior_of_a_sample_is_calibrated_on_it_and_the_populations_is_not():
-    """Brier score minus what the posterior claims for itself, Σ p(1-p), over 120 samples of 1000 rows, in standard errors."""
+    """Brier score minus what the posterior claims for itself, Σ p(1-p), over 120 samples of 1000
+    rows, in standard errors.
+    """
     simulation = Spiral()
     excess = {1000: [], None: []}
     for seed in range(120):
@@ -87,7 +120,9 @@ def test_posterior_of_a_sample_is_calibrated_on_it_and_the_populations_is_not():
         for n, values in excess.items():
             p = simulation.posterior(X, n=n)[:, 0]
             values.append(((y == 0) - p) @ ((y == 0) - p) / 1000 - (p * (1 - p)).mean())
-    z = {n: np.mean(values) / (np.std(values, ddof=1) / np.sqrt(120)) for n, values in excess.items()}
+    z = {
+        n: np.mean(values) / (np.std(values, ddof=1) / np.sqrt(120)) for n, values in excess.items()
+    }
     assert abs(z[1000]) < 3.5
     assert z[None] > 6
 
@@ -96,13 +131,19 @@ def test_turning_by_half_a_turn_swaps_the_classes():
     X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
     X[0] = 0
     for n in (None, 30, 1000):
-        np.testing.assert_allclose(Spiral().posterior(-X, n=n), Spiral().posterior(X, n=n)[:, ::-1], atol=1e-12)
+        np.testing.assert_allclose(
+            Spiral().posterior(-X, n=n), Spiral().posterior(X, n=n)[:, ::-1], atol=1e-12
+        )
     assert Spiral().posterior([[0.0, 0.0]]).tolist() == [[0.5, 0.5]]
 
 
 def test_density_is_one_in_the_disc():
-    """Over radius and angle the density times r integrates to 1; trapezoidal in both, 1e-9 since it is smooth and periodic."""
-    r, angle = np.meshgrid(np.linspace(0.1, 0.9, 5), np.linspace(0, 2 * np.pi, 256, endpoint=False), indexing="ij")
+    """Over radius and angle the density times r integrates to 1; trapezoidal in both, 1e-9 since it
+    is smooth and periodic.
+    """
+    r, angle = np.meshgrid(
+        np.linspace(0.1, 0.9, 5), np.linspace(0, 2 * np.pi, 256, endpoint=False), indexing="ij"
+    )
     for n in (None, 50):
         mass = Spiral().density(polar(r.ravel(), angle.ravel()), n=n).reshape(r.shape) * r
         np.testing.assert_allclose(mass.mean(axis=1) * 2 * np.pi, 1, atol=1e-9)
@@ -121,4 +162,6 @@ def test_radii_are_uniform_and_increase_with_the_angle():
     r = np.hypot(*X[y == 0].T)
     assert np.mean(r) == pytest.approx(0.5, abs=0.03)  # 5 standard errors of 2000 uniform radii
     from_arm = np.angle(np.exp(1j * (np.arctan2(X[y == 0, 1], X[y == 0, 0]) - 4 * np.pi * r)))
-    assert np.abs(from_arm).max() < 1.2  # 4π times the largest gap of an empirical distribution, 0.06, and 5 x 0.05
+    assert (
+        np.abs(from_arm).max() < 1.2
+    )  # 4π times the largest gap of an empirical distribution, 0.06, and 5 x 0.05

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kdgraph.data.dataset import Simulation
-from kdgraph.data.simulations import Circle, GaussianXor, Polynomial, Sinewave, Spiral, Trunk, paper_grid
+from kdgraph.data.simulations import (
+    Circle,
+    GaussianXor,
+    Polynomial,
+    Sinewave,
+    Spiral,
+    Trunk,
+    paper_grid,
+)
 from kdgraph.data.simulations.plane import balanced_labels, posterior_from_logs
 from kdgraph.errors import DataError, ParameterError
 
@@ -30,7 +38,11 @@ in_plane = pytest.mark.parametrize("simulation", PLANE.values(), ids=PLANE.keys(
 everywhere = pytest.mark.parametrize("simulation", EVERY.values(), ids=EVERY.keys())
 
 AWKWARD = np.array(
-    [[a, b] for a in (0.0, -0.0, 5e-324, 1e-15, 0.5, 1.0, -1.0, 1 + 1e-12, 1e6, -1e308) for b in (0.0, 1e-300, -0.7, 1.0, 1e6, 1e308)]
+    [
+        [a, b]
+        for a in (0.0, -0.0, 5e-324, 1e-15, 0.5, 1.0, -1.0, 1 + 1e-12, 1e6, -1e308)
+        for b in (0.0, 1e-300, -0.7, 1.0, 1e6, 1e308)
+    ]
 )
 
 
@@ -44,7 +56,10 @@ def test_posterior_is_a_distribution_at_awkward_points(simulation):
 
 
 @settings(max_examples=60, deadline=None)
-@given(X=arrays(np.float64, (3, 2), elements=st.floats(allow_nan=False, allow_infinity=False)), which=st.sampled_from(sorted(EVERY)))
+@given(
+    X=arrays(np.float64, (3, 2), elements=st.floats(allow_nan=False, allow_infinity=False)),
+    which=st.sampled_from(sorted(EVERY)),
+)
 def test_posterior_is_a_distribution_at_any_float(X, which):
     p = EVERY[which].posterior(X)
     assert (p >= 0).all()
@@ -52,7 +67,11 @@ def test_posterior_is_a_distribution_at_any_float(X, which):
 
 
 @settings(max_examples=60, deadline=None)
-@given(X=arrays(np.float64, (3, 2), elements=st.floats(-1, 1)), which=st.sampled_from(sorted(PLANE)), n=st.integers(1, 3000))
+@given(
+    X=arrays(np.float64, (3, 2), elements=st.floats(-1, 1)),
+    which=st.sampled_from(sorted(PLANE)),
+    n=st.integers(1, 3000),
+)
 def test_posterior_on_paper_grid_lies_between_posterior_and_half(X, which, n):
     simulation = PLANE[which]
     exact, grid = simulation.posterior(X), simulation.posterior_on_paper_grid(X)
@@ -88,27 +107,39 @@ def test_sample_lies_in_the_box(simulation):
     assert (np.abs(X) < 1).all()
 
 
-@pytest.mark.parametrize("simulation", [Spiral(), Circle(), Sinewave(), Polynomial()], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "simulation", [Spiral(), Circle(), Sinewave(), Polynomial()], ids=lambda s: s.name
+)
 def test_classes_are_balanced_and_an_odd_row_goes_to_either(simulation):
-    counts = [np.bincount(simulation.sample(11, np.random.default_rng(seed))[1], minlength=2) for seed in range(40)]
+    counts = [
+        np.bincount(simulation.sample(11, np.random.default_rng(seed))[1], minlength=2)
+        for seed in range(40)
+    ]
     assert {tuple(c.tolist()) for c in counts} == {(5, 6), (6, 5)}
     assert np.bincount(simulation.sample(400, np.random.default_rng(0))[1]).tolist() == [200, 200]
 
 
 def test_balanced_labels_are_in_random_order():
     y = balanced_labels(1000, 2, np.random.default_rng(0))
-    assert 440 < y[:500].sum() + (1 - y[500:]).sum() < 560  # binomial-like, sd 16; sorted labels give 0 or 1000
+    assert (
+        440 < y[:500].sum() + (1 - y[500:]).sum() < 560
+    )  # binomial-like, sd 16; sorted labels give 0 or 1000
 
 
 @pytest.mark.parametrize("name", [name for name in PLANE if not name.startswith("spiral")])
 def test_density_agrees_with_monte_carlo(name):
-    """Counts of 200,000 rows in 30 x 30 cells against 8 x 8 midpoints of the density in each; chi2 per cell is 1, sd 0.06 for 500 cells."""
+    """Counts of 200,000 rows in 30 x 30 cells against 8 x 8 midpoints of the density in each; chi2
+    per cell is 1, sd 0.06 for 500 cells.
+    """
     simulation, n, cells, fine = PLANE[name], 200_000, 30, 8
     X, _ = simulation.sample(n, np.random.default_rng(1))
     observed = np.histogram2d(X[:, 0], X[:, 1], bins=cells, range=[[-1, 1]] * 2)[0]
     ticks = (np.arange(cells * fine) + 0.5) / (cells * fine) * 2 - 1
     points = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
-    mass = simulation.density(points).reshape(cells, fine, cells, fine).mean(axis=(1, 3)) * (2 / cells) ** 2
+    mass = (
+        simulation.density(points).reshape(cells, fine, cells, fine).mean(axis=(1, 3))
+        * (2 / cells) ** 2
+    )
     assert mass.sum() == pytest.approx(1, abs=2e-3)
     enough = n * mass > 20
     chi2 = ((observed - n * mass) ** 2 / (n * mass))[enough]
@@ -117,7 +148,8 @@ def test_density_agrees_with_monte_carlo(name):
 
 @pytest.mark.parametrize("name", [name for name in EVERY if not name.startswith("spiral")])
 def test_posterior_agrees_with_monte_carlo(name):
-    """In cells of 200,000 rows, labels of class 0 minus their posteriors, in standard deviations: mean square 1.
+    """In cells of 200,000 rows, labels of class 0 minus their posteriors, in standard deviations:
+    mean square 1.
 
     The rows of a spiral are not independent; its own tests are exact.
     """
@@ -135,7 +167,11 @@ def test_posterior_agrees_with_monte_carlo(name):
 @in_plane
 def test_truth_chooses_what_posterior_gives(simulation):
     X = paper_grid()[::37]
-    parameters = {name: value for name, value in vars(simulation).items() if name not in ("classes", "kept", "truth")}
+    parameters = {
+        name: value
+        for name, value in vars(simulation).items()
+        if name not in ("classes", "kept", "truth")
+    }
     on_grid = type(simulation)(**parameters, truth="paper_grid")
     np.testing.assert_array_equal(on_grid.posterior(X), simulation.posterior_on_paper_grid(X))
     q = simulation.posterior_on_paper_grid(X)
@@ -143,11 +179,15 @@ def test_truth_chooses_what_posterior_gives(simulation):
         np.testing.assert_array_equal(q, simulation.posterior(X))
     else:
         empty = np.exp(-40 * simulation.density(X))[:, None]
-        np.testing.assert_allclose(q, simulation.posterior(X) * (1 - empty) + 0.5 * empty, atol=1e-15)
+        np.testing.assert_allclose(
+            q, simulation.posterior(X) * (1 - empty) + 0.5 * empty, atol=1e-15
+        )
 
 
 def test_paper_grid_truth_is_what_counting_in_windows_gives():
-    """30 repetitions of the paper's procedure for polynomial, where windows are sparse: q explains them, Bayes' posterior does not."""
+    """30 repetitions of the paper's procedure for polynomial, where windows are sparse: q explains
+    them, Bayes' posterior does not.
+    """
     simulation, rng = Polynomial(), np.random.default_rng(0)
     centres = rng.choice(paper_grid(), 300, replace=False)
     expected = 40 * simulation.density(centres)
@@ -168,13 +208,20 @@ def test_paper_grid_truth_is_what_counting_in_windows_gives():
 
 @pytest.mark.parametrize(
     ("simulation", "half", "sparse"),
-    [(Spiral(), 0.20, None), (Circle(), 0.09, 0.29), (Sinewave(), 0.34, 0.57), (Polynomial(), 0.46, 0.62)],
+    [
+        (Spiral(), 0.20, None),
+        (Circle(), 0.09, 0.29),
+        (Sinewave(), 0.34, 0.57),
+        (Polynomial(), 0.46, 0.62),
+    ],
     ids=lambda v: getattr(v, "name", v),
 )
 def test_density_explains_the_published_truth(simulation, half, sparse):
-    """Shares of the published grids that are exactly 1/2 (all of 1000 windows empty) and that expect under one draw a window.
+    """Shares of the published grids that are exactly 1/2 (all of 1000 windows empty) and that
+    expect under one draw a window.
 
-    Within .02, since the shares are known to whole percents and a window smears the rim of the spiral's disc.
+    Within .02, since the shares are known to whole percents and a window smears the rim of the
+    spiral's disc.
     """
     draws = 40 * simulation.density(paper_grid())
     assert np.exp(-1000 * draws).mean() == pytest.approx(half, abs=0.02)
@@ -200,9 +247,13 @@ def test_every_source_is_a_simulation():
 
 
 def test_points_that_are_not_in_the_plane_are_refused():
-    with pytest.raises(DataError, match=r"^circle lives in the plane: X must have shape \(n, 2\), got \(4, 3\)$"):
+    with pytest.raises(
+        DataError, match=r"^circle lives in the plane: X must have shape \(n, 2\), got \(4, 3\)$"
+    ):
         Circle().posterior(np.zeros((4, 3)))
-    with pytest.raises(DataError, match=r"^spiral has no density at NaN, which X has in row 1; drop such rows$"):
+    with pytest.raises(
+        DataError, match=r"^spiral has no density at NaN, which X has in row 1; drop such rows$"
+    ):
         Spiral().posterior([[0, 0], [0, np.nan]])
 
 
@@ -211,9 +262,15 @@ def test_points_that_are_not_in_the_plane_are_refused():
     [
         (lambda: Spiral(noise_std=0), r"noise_std must be in \[0.05, inf\), got 0"),
         (lambda: Circle(radii=[1.0]), r"radii must be one for each of the 2 classes, got \[1.0\]"),
-        (lambda: Circle(radii=[1.0, 3.0]), r"radii must be a list of which each is in \(0, 1.25\], got \[1.0, 3.0\]"),
+        (
+            lambda: Circle(radii=[1.0, 3.0]),
+            r"radii must be a list of which each is in \(0, 1.25\], got \[1.0, 3.0\]",
+        ),
         (lambda: Sinewave(first="tan"), r"first must be one of sin, cos, got 'tan'"),
-        (lambda: Polynomial(exponents=[1, 2, 3]), r"exponents must be one for each of the 2 classes, got \[1, 2, 3\]"),
+        (
+            lambda: Polynomial(exponents=[1, 2, 3]),
+            r"exponents must be one for each of the 2 classes, got \[1, 2, 3\]",
+        ),
         (lambda: GaussianXor(truth="grid"), r"truth must be one of exact, paper_grid, got 'grid'"),
         (lambda: Trunk(n_dims=0), r"n_dims must be in \[1, inf\), got 0"),
     ],

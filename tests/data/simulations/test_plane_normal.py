@@ -11,14 +11,23 @@ from kdgraph.data.simulations.plane import integral, log_wrapped_normal, normal_
 @pytest.mark.parametrize("std", [0.01, 0.5, 2.0, 8.9, 9.1, 1000.0])
 def test_wrapped_normal_is_a_density_on_the_circle(std):
     angle = np.linspace(-np.pi, np.pi, 20_001)
-    assert np.trapezoid(np.exp(log_wrapped_normal(angle, std)), angle) == pytest.approx(1, abs=1e-10)
-    np.testing.assert_allclose(log_wrapped_normal(angle + 2 * np.pi, std), log_wrapped_normal(angle, std), rtol=1e-7, atol=1e-9)
+    assert np.trapezoid(np.exp(log_wrapped_normal(angle, std)), angle) == pytest.approx(
+        1, abs=1e-10
+    )
+    np.testing.assert_allclose(
+        log_wrapped_normal(angle + 2 * np.pi, std),
+        log_wrapped_normal(angle, std),
+        rtol=1e-7,
+        atol=1e-9,
+    )
 
 
 def test_wrapped_normal_of_each_own_width():
     std = np.array([0.3, 0.8, 4.0])
     together = log_wrapped_normal(np.array([1.0, 3.0, -2.0]), std)
-    alone = [log_wrapped_normal(np.array([a]), s)[0] for a, s in zip([1.0, 3.0, -2.0], std, strict=True)]
+    alone = [
+        log_wrapped_normal(np.array([a]), s)[0] for a, s in zip([1.0, 3.0, -2.0], std, strict=True)
+    ]
     np.testing.assert_allclose(together, alone, rtol=1e-12)
 
 
@@ -26,5 +35,7 @@ def test_integral_and_mass_by_scipy():
     law = vonmises(3.0)
     assert integral(law.pdf, -1, 2) == pytest.approx(quad(law.pdf, -1, 2)[0], abs=1e-10)
     np.testing.assert_allclose(
-        normal_mass(-1, np.array([0.0, 2.0]), 0.7), norm.cdf([0, 2], scale=0.7) - norm.cdf(-1, scale=0.7), atol=1e-15
+        normal_mass(-1, np.array([0.0, 2.0]), 0.7),
+        norm.cdf([0, 2], scale=0.7) - norm.cdf(-1, scale=0.7),
+        atol=1e-15,
     )

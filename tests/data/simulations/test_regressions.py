@@ -12,12 +12,18 @@ from kdgraph.data.dataset import RegressionSimulation
 from kdgraph.data.simulations import FriedmanTruth, Rosenbrock, Tran20
 from kdgraph.errors import DataError
 
-SOURCES = {"rosenbrock": Rosenbrock(), "tran20": Tran20(), **{f"friedman{k}_truth": FriedmanTruth(k) for k in (1, 2, 3)}}
+SOURCES = {
+    "rosenbrock": Rosenbrock(),
+    "tran20": Tran20(),
+    **{f"friedman{k}_truth": FriedmanTruth(k) for k in (1, 2, 3)},
+}
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_outcomes_have_the_true_distributions(name):
-    """Their PIT values are uniform, and depend on no feature; one in 1000 samples is farther off."""
+    """Their PIT values are uniform, and depend on no feature; one in 1000 samples is farther
+    off.
+    """
     source = SOURCES[name]
     X, y = source.sample(5000, np.random.default_rng(0))
     pits = source.distribution(X).cdf(y)
@@ -31,10 +37,19 @@ def test_outcomes_have_the_true_distributions(name):
 def test_runs_know_the_truth_in_scaled_features(name):
     source = SOURCES[name]
     raw, scaled = (
-        make_splits(source, n_train=50, n_calibration=20, n_test=30, scale=scale, rng=np.random.default_rng(0))
+        make_splits(
+            source,
+            n_train=50,
+            n_calibration=20,
+            n_test=30,
+            scale=scale,
+            rng=np.random.default_rng(0),
+        )
         for scale in ("none", "min_max")
     )
-    np.testing.assert_allclose(scaled.test.truth.mean(), source.distribution(raw.test.X).mean(), rtol=1e-9)
+    np.testing.assert_allclose(
+        scaled.test.truth.mean(), source.distribution(raw.test.X).mean(), rtol=1e-9
+    )
 
 
 def test_rosenbrocks_mean_and_noise():
@@ -44,7 +59,9 @@ def test_rosenbrocks_mean_and_noise():
     naive = [(1 - a) ** 2 + 10 * (b - a**2) ** 2 for a, b in X[:50].tolist()]
     np.testing.assert_allclose(truth.mean()[:50], naive, rtol=1e-12)
     np.testing.assert_allclose(truth.var(), truth.mean() ** 2 / 100, rtol=1e-12)
-    assert np.mean((y - truth.mean()) ** 2) == pytest.approx(57.5, rel=0.12)  # 4 standard errors, of a square with heavy tails
+    assert np.mean((y - truth.mean()) ** 2) == pytest.approx(
+        57.5, rel=0.12
+    )  # 4 standard errors, of a square with heavy tails
 
 
 def test_what_no_prediction_of_rosenbrocks_can_go_below():
@@ -62,11 +79,22 @@ def test_rosenbrock_at_the_bottom_of_the_valley_is_a_point():
 def test_tran20s_features_and_mean():
     X, _ = Tran20().sample(40_000, np.random.default_rng(2))
     i = np.arange(20)
-    np.testing.assert_allclose(np.cov(X.T), 0.5 ** np.abs(i[:, None] - i), atol=0.04)  # 5 standard errors of a variance
+    np.testing.assert_allclose(
+        np.cov(X.T), 0.5 ** np.abs(i[:, None] - i), atol=0.04
+    )  # 5 standard errors of a variance
     mean = Tran20().distribution(X[:20]).mean()
     for row, found in zip(X[:20].tolist(), mean, strict=True):
         x = dict(enumerate(row, start=1))
-        naive = 5 + 10 * x[1] + 10 / (x[2] ** 2 + 1) + 5 * x[3] * x[4] + 2 * x[4] + 5 * x[4] ** 2 + 5 * x[5] + 2 * x[6]
+        naive = (
+            5
+            + 10 * x[1]
+            + 10 / (x[2] ** 2 + 1)
+            + 5 * x[3] * x[4]
+            + 2 * x[4]
+            + 5 * x[4] ** 2
+            + 5 * x[5]
+            + 2 * x[6]
+        )
         naive += 10 / (x[7] ** 2 + 1) + 5 * x[8] * x[9] + 5 * x[9] ** 2 + 5 * x[10]
         assert found == pytest.approx(naive, rel=1e-12)
     assert (Tran20(2.0).distribution(X[:3]).scale == 2).all()
@@ -86,7 +114,13 @@ def test_friedmans_means_are_scikit_learns(number):
 def test_what_is_refused(name):
     source = SOURCES[name]
     d = len(source.feature_names)
-    with pytest.raises(DataError, match=rf"^{name} has {d} features: X must have shape \(n, {d}\), got \(2, {d + 1}\)$"):
+    with pytest.raises(
+        DataError,
+        match=rf"^{name} has {d} features: X must have shape \(n, {d}\), got \(2, {d + 1}\)$",
+    ):
         source.distribution(np.ones((2, d + 1)))
-    with pytest.raises(DataError, match=rf"^{name} has a distribution only where all features are finite; drop other rows$"):
+    with pytest.raises(
+        DataError,
+        match=rf"^{name} has a distribution only where all features are finite; drop other rows$",
+    ):
         source.distribution(np.full((1, d), np.nan))

@@ -24,7 +24,15 @@ def widths(images: np.ndarray) -> np.ndarray:
 def polygon_contains(corners: np.ndarray, x: float, y: float) -> bool:
     """A point is in a convex polygon if it is on the same side of every edge."""
     edges = np.roll(corners, -1, axis=0) - corners
-    return len({side > 0 for side in edges[:, 0] * (y - corners[:, 1]) - edges[:, 1] * (x - corners[:, 0])}) == 1
+    return (
+        len(
+            {
+                side > 0
+                for side in edges[:, 0] * (y - corners[:, 1]) - edges[:, 1] * (x - corners[:, 0])
+            }
+        )
+        == 1
+    )
 
 
 def test_images_are_the_papers():
@@ -38,7 +46,9 @@ def test_images_are_the_papers():
 
 
 def test_areas_are_those_of_the_shapes():
-    """A rectangle of whole sides has exactly 50 · 20 pixels; a circle 100 π on average, of which 200 draws are within .3 %."""
+    """A rectangle of whole sides has exactly 50 · 20 pixels; a circle 100 π on average, of which
+    200 draws are within .3 %.
+    """
     X, y = Shapes().sample(400, rng())
     area = (X[:, 0] > 0).sum(axis=(1, 2))
     assert (area[y == 1] == 1000).all()
@@ -50,7 +60,9 @@ def test_areas_are_those_of_the_shapes():
 @settings(max_examples=30, deadline=None)
 @given(st.floats(3, 15), st.floats(3, 15), st.booleans(), st.integers(0, 999))
 def test_a_pixel_is_painted_if_its_centre_is_in_the_turned_shape(a, b, box, seed):
-    """The centre and the angle are drawn again from the same generator; the oracle knows corners, or foci, not axes."""
+    """The centre and the angle are drawn again from the same generator; the oracle knows corners,
+    or foci, not axes.
+    """
     canvas = Canvas(size=44, channels=1, rotated=True, inside=True)
     found = canvas.paint(np.array([[a, b]]), np.array([box]), 255, rng(seed))[0, 0] > 0
     again = rng(seed)
@@ -66,13 +78,17 @@ def test_a_pixel_is_painted_if_its_centre_is_in_the_turned_shape(a, b, box, seed
             if box:
                 expected = polygon_contains(corners + centre, *p)
             else:
-                expected = np.linalg.norm(p - centre - f) + np.linalg.norm(p - centre + f) <= 2 * max(a, b)
+                expected = np.linalg.norm(p - centre - f) + np.linalg.norm(
+                    p - centre + f
+                ) <= 2 * max(a, b)
             assert found[row, column] == expected
 
 
 @pytest.mark.parametrize("rotated", [False, True])
 def test_whole_shapes_are_never_cut(rotated):
-    """A side of 50 pixels that is turned by less than a pixel may lose half a row; more is lost only at a border."""
+    """A side of 50 pixels that is turned by less than a pixel may lose half a row; more is lost
+    only at a border.
+    """
     X, y = Shapes(rotated=rotated).sample(400, rng())
     area = (X[:, 0] > 0).sum(axis=(1, 2))
     assert area[y == 1].min() >= (975 if rotated else 1000)
@@ -81,10 +97,12 @@ def test_whole_shapes_are_never_cut(rotated):
 
 
 def test_centres_are_uniform_over_the_image_if_shapes_may_be_cut():
-    """A point at (dx, dy) from the centre is in the image with probability (1 - |dx|/100)(1 - |dy|/100).
+    """A point at (dx, dy) from the centre is in the image with probability (1 - |dx|/100)(1 -
+    |dy|/100).
 
-    Over a circle of radius r, |dx| has mean 4r/3π and |dx dy| has mean r²/2π; over a rectangle |dx| and |dy| have a quarter of the sides.
-    The seen share of a shape has a standard deviation below .2: 4 standard errors of 1000 images.
+    Over a circle of radius r, |dx| has mean 4r/3π and |dx dy| has mean r²/2π; over a rectangle |dx|
+    and |dy| have a quarter of the sides. The seen share of a shape has a standard deviation below
+    .2: 4 standard errors of 1000 images.
     """
     X, y = Shapes(inside=False).sample(2000, rng())
     area = (X[:, 0] > 0).sum(axis=(1, 2))
@@ -101,7 +119,9 @@ def test_the_class_can_be_seen_even_where_shapes_are_cut():
 
 
 def test_what_is_thinner_than_a_pixel_is_still_there():
-    images = Canvas(40, 1, rotated=False, inside=True).paint(np.tile([0.01, 10.0], (300, 1)), np.zeros(300, dtype=bool), 255, rng())
+    images = Canvas(40, 1, rotated=False, inside=True).paint(
+        np.tile([0.01, 10.0], (300, 1)), np.zeros(300, dtype=bool), 255, rng()
+    )
     assert ((images > 0).any(axis=(1, 2, 3))).all()
     assert widths(images).max() == 1
 
@@ -125,7 +145,10 @@ def test_the_seed_decides_the_images():
         (lambda: Shapes(intensity=256), r"intensity must be in \[0, 255\], got 256"),
         (
             lambda: Shapes(size=40).sample(9, rng()),
-            "a shape 50 pixels wide does not fit into images of 40; raise size, make the shape smaller, or set inside to false",
+            (
+                "a shape 50 pixels wide does not fit into images of 40; raise size, make the shape"
+                " smaller, or set inside to false"
+            ),
         ),
     ],
 )

@@ -1,4 +1,6 @@
-"""Point clouds: each lies on the outline that it is named after, and says nothing in its other dimensions."""
+"""Point clouds: each lies on the outline that it is named after, and says nothing in its other
+dimensions.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,20 @@ def test_points_lie_on_the_outline_of_their_class(shape):
     np.testing.assert_allclose(off_the_outline(shape, X, y), 0, atol=1e-12)
     for label in (0, 1):
         spread = X[y == label]
-        assert (np.abs(spread.mean(axis=0)) < 0.2).all() and (spread.max(axis=0) > 0.4).all(), "all around the centre"
+        assert (np.abs(spread.mean(axis=0)) < 0.2).all() and (spread.max(axis=0) > 0.4).all(), (
+            "all around the centre"
+        )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_further_dimensions_are_uniform_noise_and_half_of_the_rows_each_class(shape):
     """By Kolmogorov and Smirnov's test at 0.1 %, of fixed draws."""
     source = PointCloud(shape, n_dims=5)
-    assert isinstance(source, Simulation) and source.name == f"cloud_{shape}" and source.feature_names == ("x1", "x2", "x3", "x4", "x5")
+    assert (
+        isinstance(source, Simulation)
+        and source.name == f"cloud_{shape}"
+        and source.feature_names == ("x1", "x2", "x3", "x4", "x5")
+    )
     X, y = source.sample(2001, np.random.default_rng(1))
     assert X.shape == (2001, 5) and abs(np.ptp(np.bincount(y))) == 1
     for column in X[:, 2:].T:
@@ -54,9 +62,15 @@ def test_noise_has_its_standard_deviation():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PointCloud("triangles"), "shape must be one of circles, lines, squares, got 'triangles'"),  # type: ignore[arg-type]
+        (
+            lambda: PointCloud("triangles"),
+            "shape must be one of circles, lines, squares, got 'triangles'",
+        ),  # type: ignore[arg-type]
         (lambda: PointCloud("lines", n_dims=1), r"n_dims must be in \[2, inf\), got 1"),
-        (lambda: PointCloud("lines", noise_std=-1.0), r"noise_std must be in \[0, inf\), got -1\.0"),
+        (
+            lambda: PointCloud("lines", noise_std=-1.0),
+            r"noise_std must be in \[0, inf\), got -1\.0",
+        ),
     ],
 )
 def test_parameters_out_of_range(make, message):

@@ -35,16 +35,20 @@ def test_diabetes_is_a_regression_on_features_as_they_were_measured():
 
 
 def test_another_table_is_refused():
-    with pytest.raises(ParameterError, match=r"^loader must be one of digits, breast_cancer, wine, iris, diabetes, got 'boston'$"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^loader must be one of digits, breast_cancer, wine, iris, diabetes, got 'boston'$",
+    ):
         SklearnTable("boston")
 
 
 def test_heavy_packages_wait_until_rows_are_asked_for():
     code = (
-        "import sys; from kdgraph.data import images, ood, openml, simulations, tables; "
-        "simulations.Circle(); simulations.Blobs(); tables.SklearnTable('wine'); tables.TableFile('a.csv', 'y'); "
-        "tables.ArrayFile('a.npz'); tables.TextFile('a.csv'); tables.Newsgroups(); tables.Friedman(); openml.OpenmlTable(61); "
-        "print([p for p in ('sklearn', 'scipy', 'pandas', 'torch', 'openml') if p in sys.modules])"
+        "import sys; from kdgraph.data import images, ood, openml, simulations, tables;"
+        " simulations.Circle(); simulations.Blobs(); tables.SklearnTable('wine');"
+        " tables.TableFile('a.csv', 'y'); tables.ArrayFile('a.npz'); tables.TextFile('a.csv');"
+        " tables.Newsgroups(); tables.Friedman(); openml.OpenmlTable(61); print([p for p in"
+        " ('sklearn', 'scipy', 'pandas', 'torch', 'openml') if p in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

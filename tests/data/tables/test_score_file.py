@@ -36,13 +36,21 @@ def table(columns, labels, **more) -> ScoreFile:
 def test_arrays_column_k_is_class_k():
     np.savez("my.npz", predictions=P.astype(np.float32), ground_truth=Y)
     data = ScoreFile("my.npz", "ground_truth").load()
-    assert data.given_scores and data.name == "my" and data.classes.tolist() == [0, 1, 2] and data.feature_names == ("0", "1", "2")
+    assert (
+        data.given_scores
+        and data.name == "my"
+        and data.classes.tolist() == [0, 1, 2]
+        and data.feature_names == ("0", "1", "2")
+    )
     np.testing.assert_allclose(data.X, P, atol=1e-7)  # float32
     np.testing.assert_allclose(data.X.sum(axis=1), 1, atol=1e-15)  # divided by its sum again
     np.testing.assert_array_equal(data.y, Y)
 
 
-@pytest.mark.parametrize(("columns", "sorted_classes"), [(["b", "c", "a"], ["a", "b", "c"]), (["10", "9", "0"], [0, 9, 10])])
+@pytest.mark.parametrize(
+    ("columns", "sorted_classes"),
+    [(["b", "c", "a"], ["a", "b", "c"]), (["10", "9", "0"], [0, 9, 10])],
+)
 def test_columns_of_a_table_are_classes_by_name(columns, sorted_classes):
     data = table(columns, [columns[y] for y in Y]).load()
     assert data.classes.tolist() == sorted_classes
@@ -54,7 +62,9 @@ def test_columns_of_a_table_are_classes_by_name(columns, sorted_classes):
 def test_of_logits_the_softmax_is_taken():
     logits = RNG.normal(size=(40, 3)) * 30
     np.savez("my.npz", logits=logits, label=Y)
-    np.testing.assert_array_equal(ScoreFile("my.npz", kind="logits").load().X, softmax(logits, axis=1))
+    np.testing.assert_array_equal(
+        ScoreFile("my.npz", kind="logits").load().X, softmax(logits, axis=1)
+    )
 
 
 def test_a_class_that_no_row_has_is_a_class():
@@ -65,16 +75,26 @@ def test_a_class_that_no_row_has_is_a_class():
 @pytest.mark.parametrize(
     ("arrays", "target", "message"),
     [
-        ({"scores": P, "label": Y}, "labels", "dataset.path=my.npz has no array 'labels' (dataset.target); did you mean 'label'?"),
+        (
+            {"scores": P, "label": Y},
+            "labels",
+            "dataset.path=my.npz has no array 'labels' (dataset.target); did you mean 'label'?",
+        ),
         (
             {"a": P, "b": P, "label": Y},
             "label",
-            "dataset.path=my.npz has 2 arrays [n, K], a, b; name that of the scores: dataset.scores=a",
+            (
+                "dataset.path=my.npz has 2 arrays [n, K], a, b; name that of the scores:"
+                " dataset.scores=a"
+            ),
         ),
         (
             {"scores": P, "label": Y + 1},
             "label",
-            "dataset.path=my.npz: label must hold the columns of the labels, 0 to 2, got int64 up to 3",
+            (
+                "dataset.path=my.npz: label must hold the columns of the labels, 0 to 2, got int64"
+                " up to 3"
+            ),
         ),
         (
             {"scores": P, "label": np.array(list("abc"))[Y]},
@@ -84,8 +104,11 @@ def test_a_class_that_no_row_has_is_a_class():
         (
             {"scores": 2 * P, "label": Y},
             "label",
-            "my: probabilities must be at least 0 and sum to 1 within 0.001, row 0 has sum 2 and least score "
-            f"{2 * P[0].min():g} (40 such); divide each row by its sum, or if they are logits: dataset.kind=logits",
+            (
+                "my: probabilities must be at least 0 and sum to 1 within 0.001, row 0 has sum 2"
+                f" and least score {2 * P[0].min():g} (40 such); divide each row by its sum, or if"
+                " they are logits: dataset.kind=logits"
+            ),
         ),
         (
             {"scores": np.where(np.arange(40)[:, None] == 3, np.nan, P), "label": Y},
@@ -101,7 +124,9 @@ def test_what_cannot_be_used_is_told_in_one_line(arrays, target, message):
 
 
 def test_a_label_without_a_column():
-    with pytest.raises(DataError, match=r"^my: no column has the scores of d; name each column as its label$"):
+    with pytest.raises(
+        DataError, match=r"^my: no column has the scores of d; name each column as its label$"
+    ):
         table(["a", "b", "c"], ["d", *("abc"[y] for y in Y[1:])]).load()
 
 
@@ -111,7 +136,9 @@ def test_rows_that_do_not_test_calibrate_and_none_trains():
     assert [len(role.y) for role in (splits.train, splits.calibration, splits.test)] == [0, 30, 10]
     assert splits.learning is splits.calibration
     np.testing.assert_allclose(splits.prior, np.bincount(splits.calibration.y, minlength=3) / 30)
-    capped = make_splits(ScoreFile("my.npz"), n_test=10, n_calibration=5, rng=np.random.default_rng(0))
+    capped = make_splits(
+        ScoreFile("my.npz"), n_test=10, n_calibration=5, rng=np.random.default_rng(0)
+    )
     assert len(capped.calibration.y) == 5
     np.testing.assert_array_equal(np.sort(capped.test.X, axis=0), np.sort(splits.test.X, axis=0))
 
@@ -119,7 +146,10 @@ def test_rows_that_do_not_test_calibrate_and_none_trains():
 def test_where_the_file_is_not_there_what_makes_it_is_told(tmp_path):
     (tmp_path / "scores.npx").touch()
     message = f"dataset.path={tmp_path}/scores.npz: no such file in {tmp_path.resolve()}"
-    for made_by, way_out in ((None, "; did you mean 'scores.npx'?"), ("make scores", "; make it by make scores")):
+    for made_by, way_out in (
+        (None, "; did you mean 'scores.npx'?"),
+        ("make scores", "; make it by make scores"),
+    ):
         source = ScoreFile(f"{tmp_path}/scores.npz", made_by=made_by)
         for ask in (source.prefetch, source.load):
             with pytest.raises(DataError, match=f"^{re.escape(message + way_out)}$"):
@@ -136,9 +166,24 @@ def test_roles_of_a_column_are_kept():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_train": 5}, "my has scores of a model that is trained already; give n_calibration, not n_train or log_share"),
-        ({"n_calibration": 35, "n_test": 10}, "my has 40 rows, too few for n_calibration 35 + n_test 10; ask for fewer"),
-        ({"scale": "max_norm"}, "dataset.scale must be none, since my has class scores, which would be none any more; got max_norm"),
+        (
+            {"n_train": 5},
+            (
+                "my has scores of a model that is trained already; give n_calibration, not n_train"
+                " or log_share"
+            ),
+        ),
+        (
+            {"n_calibration": 35, "n_test": 10},
+            "my has 40 rows, too few for n_calibration 35 + n_test 10; ask for fewer",
+        ),
+        (
+            {"scale": "max_norm"},
+            (
+                "dataset.scale must be none, since my has class scores, which would be none any"
+                " more; got max_norm"
+            ),
+        ),
     ],
 )
 def test_sizes_and_scales_that_make_no_sense(options, message):
@@ -151,20 +196,39 @@ def test_a_file_of_many_models_and_two_test_sets(tmp_path):
     rng = np.random.default_rng(0)
     models = {f"net_{i}": rng.dirichlet(np.ones(3), 6) for i in range(2)}
     split = np.array(["calibration"] * 4 + ["test"] * 2)
-    np.savez(path := tmp_path / "nets.npz", label=[0, 1, 2, 0, 1, 2], split=split, objects=np.array([{}], dtype=object), **models)
+    np.savez(
+        path := tmp_path / "nets.npz",
+        label=[0, 1, 2, 0, 1, 2],
+        split=split,
+        objects=np.array([{}], dtype=object),
+        **models,
+    )
     data = ScoreFile(str(path), scores="net_1", split_column="split").load()
-    np.testing.assert_allclose(data.X, models["net_1"], rtol=1e-15)  # divided by sums that are 1 but for rounding
+    np.testing.assert_allclose(
+        data.X, models["net_1"], rtol=1e-15
+    )  # divided by sums that are 1 but for rounding
     assert data.roles is not None and data.roles.tolist() == [CALIBRATION] * 4 + [TEST] * 2
     splits = make_splits(ScoreFile(str(path), scores="net_0", split_column="split"), rng=rng)
-    assert sorted(splits.test.X.tolist()) == sorted((models["net_0"] / models["net_0"].sum(axis=1, keepdims=True))[4:].tolist())
+    assert sorted(splits.test.X.tolist()) == sorted(
+        (models["net_0"] / models["net_0"].sum(axis=1, keepdims=True))[4:].tolist()
+    )
 
 
 def test_a_split_that_does_not_fit_the_rows(tmp_path):
-    np.savez(path := tmp_path / "nets.npz", net=np.full((2, 2), 0.5), label=[0, 1], split=np.array(["test"]))
-    message = f"dataset.path={path}: split must have one word for each of 2 rows, got <U4 of shape (1,)"
+    np.savez(
+        path := tmp_path / "nets.npz",
+        net=np.full((2, 2), 0.5),
+        label=[0, 1],
+        split=np.array(["test"]),
+    )
+    message = (
+        f"dataset.path={path}: split must have one word for each of 2 rows, got <U4 of shape (1,)"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ScoreFile(str(path), split_column="split").load()
-    message = f"dataset.path={path} has no array 'spilt' (dataset.split_column); did you mean 'split'?"
+    message = (
+        f"dataset.path={path} has no array 'spilt' (dataset.split_column); did you mean 'split'?"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ScoreFile(str(path), split_column="spilt").load()
 
@@ -175,20 +239,45 @@ TOWNS = np.array(["Ulm", "Bonn"])[np.arange(40) % 2]
 def test_groups_of_rows_in_an_array_and_in_a_column():
     np.savez("my.npz", scores=P, label=Y, town=TOWNS)
     data = ScoreFile("my.npz", group="town").load()
-    assert data.groups is not None and data.groups.tolist() == [1, 0] * 20 and data.group_names == ("Bonn", "Ulm")
+    assert (
+        data.groups is not None
+        and data.groups.tolist() == [1, 0] * 20
+        and data.group_names == ("Bonn", "Ulm")
+    )
     assert ScoreFile("my.npz").load().groups is None
-    assert ScoreFile("my.npz", group="label").load().groups_are_target and not data.groups_are_target
+    assert (
+        ScoreFile("my.npz", group="label").load().groups_are_target and not data.groups_are_target
+    )
     pd.DataFrame(P, columns=list("012")).assign(label=Y, town=TOWNS).to_csv("my.csv", index=False)
     data = ScoreFile("my.csv", group="town").load()
-    assert data.groups is not None and data.groups.tolist() == [1, 0] * 20 and data.feature_names == ("0", "1", "2")
+    assert (
+        data.groups is not None
+        and data.groups.tolist() == [1, 0] * 20
+        and data.feature_names == ("0", "1", "2")
+    )
 
 
 @pytest.mark.parametrize(
     ("group", "towns", "message"),
     [
-        ("twon", TOWNS, "dataset.path=my.npz has no array 'twon' (dataset.group); did you mean 'town'?"),
-        ("town", TOWNS[:3], "dataset.path=my.npz: town must have one word for each of 40 rows, got <U4 of shape (3,)"),
-        ("town", np.where(np.arange(40) == 2, np.nan, 1.0), "my: dataset.group='town' is empty in row 2; name the group of each row"),
+        (
+            "twon",
+            TOWNS,
+            "dataset.path=my.npz has no array 'twon' (dataset.group); did you mean 'town'?",
+        ),
+        (
+            "town",
+            TOWNS[:3],
+            (
+                "dataset.path=my.npz: town must have one word for each of 40 rows, got <U4 of shape"
+                " (3,)"
+            ),
+        ),
+        (
+            "town",
+            np.where(np.arange(40) == 2, np.nan, 1.0),
+            "my: dataset.group='town' is empty in row 2; name the group of each row",
+        ),
     ],
 )
 def test_groups_that_do_not_fit_the_rows(group, towns, message):
@@ -202,20 +291,41 @@ HIDDEN, PIXELS = RNG.normal(size=(40, 2)).astype(np.float32), RNG.integers(256, 
 
 def test_features_of_arrays_and_of_columns():
     np.savez("my.npz", scores=P, label=Y, hidden=HIDDEN, pixels=PIXELS)
-    data = ScoreFile("my.npz", features=["pixels", "hidden"]).load()  # the other matrix has the scores
+    data = ScoreFile(
+        "my.npz", features=["pixels", "hidden"]
+    ).load()  # the other matrix has the scores
     np.testing.assert_array_equal(data.X[:, 3:], np.hstack([PIXELS, HIDDEN]))
     assert data.given_layers == (("pixels", 3), ("hidden", 2)) and len(data.classes) == 3
-    assert data.feature_names == ("0", "1", "2", "pixels1", "pixels2", "pixels3", "hidden1", "hidden2")
-    frame = pd.DataFrame(np.hstack([P, HIDDEN]), columns=["0", "1", "2", "hidden1", "hidden2"]).assign(label=Y)
+    assert data.feature_names == (
+        "0",
+        "1",
+        "2",
+        "pixels1",
+        "pixels2",
+        "pixels3",
+        "hidden1",
+        "hidden2",
+    )
+    frame = pd.DataFrame(
+        np.hstack([P, HIDDEN]), columns=["0", "1", "2", "hidden1", "hidden2"]
+    ).assign(label=Y)
     frame[["hidden2", "label", "1", "hidden1", "0", "2"]].to_csv("my.csv", index=False)
     data = ScoreFile("my.csv", features=["hidden"]).load()
-    assert data.given_layers == (("hidden", 2),) and data.feature_names == ("0", "1", "2", "hidden2", "hidden1")
+    assert data.given_layers == (("hidden", 2),) and data.feature_names == (
+        "0",
+        "1",
+        "2",
+        "hidden2",
+        "hidden1",
+    )
     np.testing.assert_allclose(data.X, np.hstack([P, HIDDEN[:, ::-1]]), atol=1e-15)
 
 
 def test_a_layer_is_a_word_and_a_number():
     columns = ["0", "1", "2", "h1", "h2", "h10", "h2_1", "h2_2"]
-    pd.DataFrame(np.hstack([P, np.zeros((40, 5))]), columns=columns).assign(label=Y).to_csv("my.csv", index=False)
+    pd.DataFrame(np.hstack([P, np.zeros((40, 5))]), columns=columns).assign(label=Y).to_csv(
+        "my.csv", index=False
+    )
     data = ScoreFile("my.csv", features=["h", "h2_"]).load()
     assert data.given_layers == (("h", 3), ("h2_", 2)) and data.feature_names == tuple(columns)
 
@@ -223,14 +333,28 @@ def test_a_layer_is_a_word_and_a_number():
 @pytest.mark.parametrize(
     ("hidden", "features", "message"),
     [
-        (HIDDEN, ["hiden"], "dataset.path=my.npz has no array 'hiden' (dataset.features); did you mean 'hidden'?"),
-        (HIDDEN[:, 0], ["hidden"],
-         "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (40,)"),
-        (HIDDEN[:3], ["hidden"],
-         "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (3, 2)"),
-        (np.where(np.arange(40)[:, None] == 5, np.inf, HIDDEN), ["hidden"], "my: features must be finite, row 5 is not (1 such)"),
+        (
+            HIDDEN,
+            ["hiden"],
+            "dataset.path=my.npz has no array 'hiden' (dataset.features); did you mean 'hidden'?",
+        ),
+        (
+            HIDDEN[:, 0],
+            ["hidden"],
+            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (40,)",
+        ),
+        (
+            HIDDEN[:3],
+            ["hidden"],
+            "dataset.path=my.npz: features hidden must be numbers [n, m] with a row for each of 40 labels, got float32 of shape (3, 2)",
+        ),
+        (
+            np.where(np.arange(40)[:, None] == 5, np.inf, HIDDEN),
+            ["hidden"],
+            "my: features must be finite, row 5 is not (1 such)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_features_that_cannot_be_used_are_told(hidden, features, message):
     np.savez("my.npz", scores=P, label=Y, hidden=hidden)
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
@@ -241,8 +365,9 @@ def test_columns_of_features_that_are_not_there():
     pd.DataFrame(P, columns=list("012")).assign(label=Y).to_csv("my.csv", index=False)
     with pytest.raises(DataError) as caught:
         ScoreFile("my.csv", features=["hidden"]).load()
-    assert str(caught.value) == (
-        "my: no column is 'hidden' with a number behind it (dataset.features); "
+    assert (
+        str(caught.value)
+        == "my: no column is 'hidden' with a number behind it (dataset.features); "
         "name the first word of columns, as hidden of hidden1 and hidden2"
     )
 
@@ -274,8 +399,13 @@ def test_labels_of_a_text_file_are_compared_as_they_stand_there(names, classes, 
     between = "\t" if ending == "tsv" else ","
     labels = [names[y % len(names)] for y in Y]
     proba = RNG.dirichlet(np.ones(len(names)), size=40)
-    lines = [[*names, "label"], *([*map(repr, row.tolist()), label] for row, label in zip(proba, labels, strict=True))]
-    data = ScoreFile(written(f"my.{ending}", "\n".join(between.join(line) for line in lines) + "\n")).load()
+    lines = [
+        [*names, "label"],
+        *([*map(repr, row.tolist()), label] for row, label in zip(proba, labels, strict=True)),
+    ]
+    data = ScoreFile(
+        written(f"my.{ending}", "\n".join(between.join(line) for line in lines) + "\n")
+    ).load()
     assert data.classes.tolist() == classes
     assert [str(data.classes[y]) for y in data.y] == labels
 
@@ -292,7 +422,9 @@ def test_labels_of_a_text_file_are_compared_as_they_stand_there(names, classes, 
     ids=["truth", "Truth", "integers", "floats", "categories"],
 )
 def test_labels_of_a_parquet_file_are_values_of_a_type(labels, names):
-    pd.DataFrame({names[0]: [0.9, 0.2], names[1]: [0.1, 0.8], "label": labels}).to_parquet("my.parquet")
+    pd.DataFrame({names[0]: [0.9, 0.2], names[1]: [0.1, 0.8], "label": labels}).to_parquet(
+        "my.parquet"
+    )
     data = ScoreFile("my.parquet").load()
     assert [str(data.classes[y]) for y in data.y] == names
 
@@ -307,25 +439,43 @@ def test_labels_of_a_parquet_file_are_values_of_a_type(labels, names):
     ],
 )
 def test_a_label_names_a_column_by_its_text_and_else_by_its_value(columns, labels, found):
-    path = written("my.csv", f"{columns[0]},{columns[1]},label\n.9,.1,{labels[0]}\n.2,.8,{labels[1]}\n")
+    path = written(
+        "my.csv", f"{columns[0]},{columns[1]},label\n.9,.1,{labels[0]}\n.2,.8,{labels[1]}\n"
+    )
     data = ScoreFile(path).load()
     assert [str(data.classes[y]) for y in data.y] == found
 
 
 def test_labels_that_no_column_or_several_could_have():
-    for columns, label in ((("1", "01"), "1.0"), (("true", "True"), "TRUE"), (("1", "2"), "NA"), (("a", "b"), "A")):
-        path = written("my.csv", f"{columns[0]},{columns[1]},label\n.9,.1,{label}\n.2,.8,{columns[0]}\n")
-        with pytest.raises(DataError, match=f"^my: no column has the scores of {label}; name each column as its label$"):
+    for columns, label in (
+        (("1", "01"), "1.0"),
+        (("true", "True"), "TRUE"),
+        (("1", "2"), "NA"),
+        (("a", "b"), "A"),
+    ):
+        path = written(
+            "my.csv", f"{columns[0]},{columns[1]},label\n.9,.1,{label}\n.2,.8,{columns[0]}\n"
+        )
+        with pytest.raises(
+            DataError,
+            match=f"^my: no column has the scores of {label}; name each column as its label$",
+        ):
             ScoreFile(path).load()
 
 
 def test_rows_without_a_label_and_columns_of_one_name_are_refused():
-    with pytest.raises(DataError, match=r"^my: 2 of 3 rows have no label in 'label' \(first: row 1\); remove them$"):
+    with pytest.raises(
+        DataError, match=r"^my: 2 of 3 rows have no label in 'label' \(first: row 1\); remove them$"
+    ):
         ScoreFile(written("my.csv", "a,b,label\n.9,.1,a\n.2,.8,\n.2,.8, \n")).load()
     pd.DataFrame({"a": [0.9, 0.2], "b": [0.1, 0.8], "label": ["a", None]}).to_parquet("my.parquet")
-    with pytest.raises(DataError, match=r"^my: 1 of 2 rows have no label in 'label' \(first: row 1\); remove them$"):
+    with pytest.raises(
+        DataError, match=r"^my: 1 of 2 rows have no label in 'label' \(first: row 1\); remove them$"
+    ):
         ScoreFile("my.parquet").load()
-    with pytest.raises(DataError, match=r"^my: several columns have the same name \(a\); give each column its own$"):
+    with pytest.raises(
+        DataError, match=r"^my: several columns have the same name \(a\); give each column its own$"
+    ):
         ScoreFile(written("my.csv", "a,a,label\n.9,.1,a\n")).load()
 
 
@@ -334,15 +484,21 @@ def test_groups_of_a_text_file_are_names_as_they_stand_there():
     data = ScoreFile(path, group="land").load()
     assert [data.group_names[group] for group in data.groups] == ["NA", "01", "1"]
     path = written("my.csv", "a,b,label,land\n.9,.1,a,NA\n.2,.8,b,\n")
-    with pytest.raises(DataError, match=r"^my: dataset.group='land' is empty in row 1; name the group of each row$"):
+    with pytest.raises(
+        DataError, match=r"^my: dataset.group='land' is empty in row 1; name the group of each row$"
+    ):
         ScoreFile(path, group="land").load()
 
 
-@pytest.mark.parametrize(("separator", "encoding"), [(";", "utf-8"), ("tab", "latin-1"), ("|", "UTF_16")])
+@pytest.mark.parametrize(
+    ("separator", "encoding"), [(";", "utf-8"), ("tab", "latin-1"), ("|", "UTF_16")]
+)
 def test_separator_and_encoding_of_a_table_of_scores(separator, encoding):
     between = "\t" if separator == "tab" else separator
     text = "ä,b,label\n.9,.1,ä\n.2,.8,b\n".replace(",", between)
-    data = ScoreFile(written("my.csv", text, encoding), separator=separator, encoding=encoding).load()
+    data = ScoreFile(
+        written("my.csv", text, encoding), separator=separator, encoding=encoding
+    ).load()
     assert data.classes[data.y].tolist() == ["ä", "b"]
 
 
@@ -352,18 +508,25 @@ def test_the_advice_for_another_separator_or_encoding_can_be_followed():
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ScoreFile("my.csv").load()
     (advice,) = shlex.split(message.split("otherwise: ")[1])
-    assert build(compose(["dataset=scores", "dataset.path=my.csv", advice]).dataset).load().classes.tolist() == ["a", "b"]
+    assert build(
+        compose(["dataset=scores", "dataset.path=my.csv", advice]).dataset
+    ).load().classes.tolist() == ["a", "b"]
     written("my.csv", "ä,b,label\n.9,.1,ä\n.2,.8,b\n", "latin-1")
-    message = "dataset.path=my.csv is not text in utf-8: byte 0 (0xe4) cannot be decoded; it may be dataset.encoding=latin-1"
+    message = (
+        "dataset.path=my.csv is not text in utf-8: byte 0 (0xe4) cannot be decoded; it may be"
+        " dataset.encoding=latin-1"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         ScoreFile("my.csv").load()
     (advice,) = shlex.split(message.split("may be ")[1])
-    assert build(compose(["dataset=scores", "dataset.path=my.csv", advice]).dataset).load().classes.tolist() == ["b", "ä"]
+    assert build(
+        compose(["dataset=scores", "dataset.path=my.csv", advice]).dataset
+    ).load().classes.tolist() == ["b", "ä"]
 
 
 COLUMNS_RULE = (
-    "scores must have a column for each class, [n, K]; where p is the probability of the second of two classes, "
-    "save numpy.column_stack([1 - p, p])"
+    "scores must have a column for each class, [n, K]; where p is the probability of the second of"
+    " two classes, save numpy.column_stack([1 - p, p])"
 )
 
 
@@ -371,15 +534,36 @@ COLUMNS_RULE = (
     ("arrays", "options", "message"),
     [
         ({"p": P[:, 0], "label": Y}, {}, f"p has shape (40,), and {COLUMNS_RULE}"),
-        ({"p": P[:, 0], "label": Y}, {"scores": "p"}, f"scores have shape (40,), and {COLUMNS_RULE}"),
+        (
+            {"p": P[:, 0], "label": Y},
+            {"scores": "p"},
+            f"scores have shape (40,), and {COLUMNS_RULE}",
+        ),
         ({"p": P[None], "label": Y}, {}, f"p has shape (1, 40, 3), and {COLUMNS_RULE}"),
-        ({"p": P, "label": Y[:, None]}, {}, "label has shape (40, 1), and labels must be one number for each row, [n]; save label.ravel()"),
+        (
+            {"p": P, "label": Y[:, None]},
+            {},
+            (
+                "label has shape (40, 1), and labels must be one number for each row, [n]; save"
+                " label.ravel()"
+            ),
+        ),
         (
             {"p": P, "label": np.eye(3)[Y]},
             {},
-            "label has shape (40, 3), and labels must be one number for each row, [n]; save label.argmax(axis=1)",
+            (
+                "label has shape (40, 3), and labels must be one number for each row, [n]; save"
+                " label.argmax(axis=1)"
+            ),
         ),
-        ({"p": P, "label": Y[:9]}, {}, "scores must be numbers [n, K] with a label for each row, got shapes (40, 3) of float64 and (9,)"),
+        (
+            {"p": P, "label": Y[:9]},
+            {},
+            (
+                "scores must be numbers [n, K] with a label for each row, got shapes (40, 3) of"
+                " float64 and (9,)"
+            ),
+        ),
     ],
 )
 def test_arrays_of_other_dimensions_are_named_with_what_to_save(arrays, options, message):
@@ -390,7 +574,9 @@ def test_arrays_of_other_dimensions_are_named_with_what_to_save(arrays, options,
 
 def test_a_file_of_labels_alone_has_no_scores():
     np.savez("my.npz", label=Y)
-    with pytest.raises(DataError, match=r"^dataset\.path=my\.npz has no array of scores \[n, K\]; it has label$"):
+    with pytest.raises(
+        DataError, match=r"^dataset\.path=my\.npz has no array of scores \[n, K\]; it has label$"
+    ):
         ScoreFile("my.npz").load()
 
 
@@ -402,6 +588,11 @@ def test_what_is_advised_for_one_probability_works():
 
 def test_the_index_of_a_table_of_scores_is_no_class():
     pd.DataFrame(P, columns=list("012")).assign(label=Y).to_csv("my.csv")
-    with pytest.warns(UserWarning, match=r"^my: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"):
+    with pytest.warns(
+        UserWarning,
+        match=(
+            r"^my: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"
+        ),
+    ):
         found = ScoreFile("my.csv").load()
     assert found.classes.tolist() == [0, 1, 2] and found.X.shape == P.shape

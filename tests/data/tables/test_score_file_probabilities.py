@@ -1,4 +1,6 @@
-"""Printed probabilities: how far their sums may be from 1, and what is advised for scores that are none."""
+"""Printed probabilities: how far their sums may be from 1, and what is advised for scores that are
+none.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from kdgraph.data.tables.score_file import SUM_TOLERANCE, probabilities_of, sum_tolerance, warn_of_softmax
+from kdgraph.data.tables.score_file import (
+    SUM_TOLERANCE,
+    probabilities_of,
+    sum_tolerance,
+    warn_of_softmax,
+)
 from kdgraph.errors import DataError
 
 
-@given(st.integers(2, 40), st.integers(2, 6), st.sampled_from([np.float64, np.float32]), st.integers(0, 2**32 - 1))
+@given(
+    st.integers(2, 40),
+    st.integers(2, 6),
+    st.sampled_from([np.float64, np.float32]),
+    st.integers(0, 2**32 - 1),
+)
 def test_rows_that_are_rounded_to_their_decimals_are_taken(n_classes, decimals, dtype, seed):
     exact = np.random.default_rng(seed).dirichlet(np.full(n_classes, 0.5), size=30)
     printed = np.round(exact, decimals).astype(dtype)
@@ -31,8 +43,16 @@ def test_the_largest_error_of_three_decimals_is_at_the_edge():
     edge = np.array([[0.3335, 0.3335, 0.3335], [0.001, 0.0, 0.998]])[1:]
     assert probabilities_of("my", edge, "probabilities").shape == (1, 3)
     assert abs(edge.sum() - 1) > SUM_TOLERANCE  # in doubles
-    off = np.array([[0.334, 0.334, 0.334], [0.25, 0.25, 0.5]])  # by 0.002, and 3 half units are 0.0015
-    with pytest.raises(DataError, match=r"^my: probabilities must be at least 0 and sum to 1 within 0\.0015, row 0 has sum 1\.002 "):
+    off = np.array(
+        [[0.334, 0.334, 0.334], [0.25, 0.25, 0.5]]
+    )  # by 0.002, and 3 half units are 0.0015
+    with pytest.raises(
+        DataError,
+        match=(
+            r"^my: probabilities must be at least 0 and sum to 1 within 0\.0015, row 0 has sum"
+            r" 1\.002 "
+        ),
+    ):
         probabilities_of("my", off, "probabilities")
 
 
@@ -48,7 +68,11 @@ def test_no_tolerance_lets_rows_of_zeros_in():
     scores = np.zeros((2, 5000))
     scores[0, 0] = 1.0
     with pytest.raises(
-        DataError, match=r"row 1 has sum 0 and least score 0 \(1 such\); divide each row by its sum, or save more decimals$"
+        DataError,
+        match=(
+            r"row 1 has sum 0 and least score 0 \(1 such\); divide each row by its sum, or save"
+            r" more decimals$"
+        ),
     ):
         probabilities_of("my", scores, "probabilities")
 
@@ -58,7 +82,10 @@ def test_no_tolerance_lets_rows_of_zeros_in():
     [
         ([[0.9, 0.9], [0.1, 0.2]], "divide each row by its sum, or save more decimals"),
         ([[-1.5, 2.0], [0.5, 0.5]], "if they are logits: dataset.kind=logits"),
-        ([[7.0, 2.0], [1.0, 3.0]], "divide each row by its sum, or if they are logits: dataset.kind=logits"),
+        (
+            [[7.0, 2.0], [1.0, 3.0]],
+            "divide each row by its sum, or if they are logits: dataset.kind=logits",
+        ),
         ([[70.0, 30.0], [12.5, 87.6]], "if they are percent, divide them by 100"),
     ],
     ids=["of several questions", "logits", "counts", "percent"],
@@ -71,8 +98,8 @@ def test_logits_are_advised_only_where_scores_leave_the_unit_interval(scores, wa
 def test_the_softmax_of_probabilities_warns():
     proba = np.array([[0.9, 0.1], [0.25, 0.75]])
     message = (
-        "my: each row of the scores is at least 0 and sums to 1, as probabilities do, and the softmax of them is taken; "
-        "give dataset.kind=probabilities"
+        "my: each row of the scores is at least 0 and sums to 1, as probabilities do, and the"
+        " softmax of them is taken; give dataset.kind=probabilities"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
         warn_of_softmax("my", proba)

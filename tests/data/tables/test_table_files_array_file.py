@@ -31,7 +31,12 @@ def refused(message: str, **arrays) -> None:
 
 def test_vectors():
     data = load(X=X, y=Y)
-    assert data.name == "my" and data.feature_names == ("x1", "x2", "x3") and data.roles is None and data.groups is None
+    assert (
+        data.name == "my"
+        and data.feature_names == ("x1", "x2", "x3")
+        and data.roles is None
+        and data.groups is None
+    )
     np.testing.assert_array_equal(data.X, X)
     assert data.facts["path"] == "my.npz" and data.facts["shape"] == [4, 3]
     assert isinstance(ArrayFile("my.npz"), Fetched)
@@ -83,7 +88,11 @@ def test_groups_and_names():
     cases, towns = np.array([7, 5, 7, 9]), np.array(["q", "p", "q", "r"])
     data = load(X=X, y=Y, split_groups=cases, groups=towns, feature_names=np.array(["a", "b", "c"]))
     assert data.split_groups is not None and data.split_groups.tolist() == [1, 0, 1, 2]
-    assert data.groups is not None and data.groups.tolist() == [1, 0, 1, 2] and data.group_names == ("p", "q", "r")
+    assert (
+        data.groups is not None
+        and data.groups.tolist() == [1, 0, 1, 2]
+        and data.group_names == ("p", "q", "r")
+    )
     assert data.feature_names == ("a", "b", "c")
 
 
@@ -97,7 +106,9 @@ def test_images_of_bytes_are_divided_and_others_are_not():
 
 def test_images_outside_the_unit_interval():
     refused(
-        "my: images must lie in [0, 1], got 0 to 200; divide by the largest intensity", X=np.array([0.0, 200] * 8).reshape(4, 1, 2, 2), y=Y
+        "my: images must lie in [0, 1], got 0 to 200; divide by the largest intensity",
+        X=np.array([0.0, 200] * 8).reshape(4, 1, 2, 2),
+        y=Y,
     )
 
 
@@ -112,33 +123,77 @@ WHERE = "dataset.path=my.npz"
         ({}, f"{WHERE} has no array 'X'; it has none"),
         (
             {"x": X, "y": Y},
-            f"{WHERE} has an array 'x' that nothing reads; known: X, y, X_test, y_test, groups, split_groups, feature_names",
+            (
+                f"{WHERE} has an array 'x' that nothing reads; known: X, y, X_test, y_test, groups,"
+                " split_groups, feature_names"
+            ),
         ),
-        ({"X": X, "y": Y, "X_tset": X}, f"{WHERE} has an array 'X_tset' that nothing reads; did you mean 'X_test'?"),
-        ({"X": X, "y": Y, "X_test": X}, f"{WHERE} has only one of X_test and y_test; give both or neither"),
+        (
+            {"X": X, "y": Y, "X_tset": X},
+            f"{WHERE} has an array 'X_tset' that nothing reads; did you mean 'X_test'?",
+        ),
+        (
+            {"X": X, "y": Y, "X_test": X},
+            f"{WHERE} has only one of X_test and y_test; give both or neither",
+        ),
         (
             {"X": X, "y": Y, "X_test": X[:, :2], "y_test": Y},
             f"{WHERE}: a row of X has shape (3,), one of X_test (2,); make them equal",
         ),
-        ({"X": X, "y": Y[:3]}, f"{WHERE}: y must have one label for each of 4 rows of X, got shape (3,)"),
-        ({"X": X, "y": Y[:, None]}, f"{WHERE}: y must have one label for each of 4 rows of X, got shape (4, 1)"),
+        (
+            {"X": X, "y": Y[:3]},
+            f"{WHERE}: y must have one label for each of 4 rows of X, got shape (3,)",
+        ),
+        (
+            {"X": X, "y": Y[:, None]},
+            f"{WHERE}: y must have one label for each of 4 rows of X, got shape (4, 1)",
+        ),
         ({"X": X[0], "y": Y}, f"{WHERE}: X must be [n, d] or images [n, c, h, w], got shape (3,)"),
-        ({"X": X[:0], "y": Y[:0]}, f"{WHERE}: X must be [n, d] or images [n, c, h, w], got shape (0, 3)"),
+        (
+            {"X": X[:0], "y": Y[:0]},
+            f"{WHERE}: X must be [n, d] or images [n, c, h, w], got shape (0, 3)",
+        ),
         (
             {"X": np.zeros((4, 2, 2)), "y": Y},
-            f"{WHERE}: X must be [n, d] or images [n, c, h, w], got shape (4, 2, 2); X[:, None] makes images of one channel",
+            (
+                f"{WHERE}: X must be [n, d] or images [n, c, h, w], got shape (4, 2, 2); X[:, None]"
+                " makes images of one channel"
+            ),
         ),
-        ({"X": X.astype(str), "y": Y}, f"{WHERE}: X must hold numbers, got <U32; a table with text is for dataset=table"),
-        ({"X": X.astype(complex), "y": Y}, f"{WHERE}: X must hold numbers, got complex128; a table with text is for dataset=table"),
-        ({"X": X, "y": np.array([b"a", b"b"] * 2)}, f"{WHERE}: y must hold numbers or text, got |S1"),
-        ({"X": X, "y": Y, "groups": Y[:3]}, f"{WHERE}: groups must have one entry for each of 4 rows, got shape (3,)"),
-        ({"X": X, "y": Y, "feature_names": np.array(["a"])}, f"{WHERE}: feature_names must be 3 names, got shape (1,)"),
-        ({"X": X, "y": np.zeros(4, dtype=int)}, "my: a classifier needs two classes, the target 'y' has only [0]"),
-        ({"X": X, "y": np.array([1, np.nan, 2, 1])}, "my: 1 of 4 rows have no label in 'y' (first: row 1); remove them"),
+        (
+            {"X": X.astype(str), "y": Y},
+            f"{WHERE}: X must hold numbers, got <U32; a table with text is for dataset=table",
+        ),
+        (
+            {"X": X.astype(complex), "y": Y},
+            f"{WHERE}: X must hold numbers, got complex128; a table with text is for dataset=table",
+        ),
+        (
+            {"X": X, "y": np.array([b"a", b"b"] * 2)},
+            f"{WHERE}: y must hold numbers or text, got |S1",
+        ),
+        (
+            {"X": X, "y": Y, "groups": Y[:3]},
+            f"{WHERE}: groups must have one entry for each of 4 rows, got shape (3,)",
+        ),
+        (
+            {"X": X, "y": Y, "feature_names": np.array(["a"])},
+            f"{WHERE}: feature_names must be 3 names, got shape (1,)",
+        ),
+        (
+            {"X": X, "y": np.zeros(4, dtype=int)},
+            "my: a classifier needs two classes, the target 'y' has only [0]",
+        ),
+        (
+            {"X": X, "y": np.array([1, np.nan, 2, 1])},
+            "my: 1 of 4 rows have no label in 'y' (first: row 1); remove them",
+        ),
         (
             {"X": X, "y": np.array(["a", 1, "b", None], dtype=object)},
-            f"{WHERE} holds Python objects, which are not read because they can run code; "
-            "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))",
+            (
+                f"{WHERE} holds Python objects, which are not read because they can run code; "
+                "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
+            ),
         ),
     ],
     ids=lambda value: str(list(value)) if isinstance(value, dict) else "",
@@ -156,16 +211,28 @@ def test_infinity_and_nothing_in_a_feature():
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(DataError, match=f"^{re.escape(f'dataset.path=my.npz: no such file in {tmp_path}')}$"):
+    with pytest.raises(
+        DataError, match=f"^{re.escape(f'dataset.path=my.npz: no such file in {tmp_path}')}$"
+    ):
         ArrayFile("my.npz").prefetch()
     np.save("my.npy", X)
-    with pytest.raises(DataError, match=r"^dataset\.path=my\.npy: the ending of a file says what it is, and must be one of \.npz$"):
+    with pytest.raises(
+        DataError,
+        match=(
+            r"^dataset\.path=my\.npy: the ending of a file says what it is, and must be one of"
+            r" \.npz$"
+        ),
+    ):
         ArrayFile("my.npy").load()
     for content in (b"", b"not a zip", b"PK\x03\x04 cut off", Path("my.npy").read_bytes()):
         with open("my.npz", "wb") as file:
             file.write(content)
         with pytest.raises(
-            DataError, match=r"^dataset\.path=my\.npz is no \.npz file, or damaged: [^\n]*; numpy\.savez\('my\.npz', X=X, y=y\) writes one$"
+            DataError,
+            match=(
+                r"^dataset\.path=my\.npz is no \.npz file, or damaged: [^\n]*;"
+                r" numpy\.savez\('my\.npz', X=X, y=y\) writes one$"
+            ),
         ):
             ArrayFile("my.npz").load()
 
@@ -174,7 +241,9 @@ def test_what_its_user_should_know():
     with pytest.warns(UserWarning, match=r"^my: columns that never change tell nothing: x1$"):
         load(X=np.column_stack([np.ones(4), np.arange(4)]), y=Y)
     why = "copies that fall into train and test make the test easy"
-    with pytest.warns(UserWarning, match=f"^my: 4 of 4 rows have the features of another row; {why}$"):
+    with pytest.warns(
+        UserWarning, match=f"^my: 4 of 4 rows have the features of another row; {why}$"
+    ):
         load(X=np.column_stack([Y, Y]), y=Y)
 
 
@@ -191,14 +260,22 @@ def test_large_labels_and_groups_stay_different(tmp_path):
     }
     np.savez(tmp_path / "a.npz", **arrays)
     data = ArrayFile(str(tmp_path / "a.npz")).load()
-    assert data.classes.tolist() == [large, large + 1, large + 2, 2**64 - 1] and data.y.tolist() == [0, 1, 2, 0, 1, 2, 1, 3]
+    assert data.classes.tolist() == [
+        large,
+        large + 1,
+        large + 2,
+        2**64 - 1,
+    ] and data.y.tolist() == [0, 1, 2, 0, 1, 2, 1, 3]
     assert data.groups is not None and data.groups.tolist() == [0, 1] * 4
     assert data.split_groups is not None and data.split_groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
 def test_a_column_that_loses_values_as_a_float_is_refused(tmp_path):
     np.savez(tmp_path / "a.npz", X=np.array([[1, 2**53], [2, 2**53 + 1], [3, 5]]), y=[0, 1, 0])
-    lost = f"a: column 'x2' of X has whole numbers from 2^53 on ({2**53}), and 1 different value of 2 would be lost in double precision"
+    lost = (
+        f"a: column 'x2' of X has whole numbers from 2^53 on ({2**53}), and 1 different value of 2"
+        " would be lost in double precision"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(lost)}; leave it out of X$"):
         ArrayFile(str(tmp_path / "a.npz")).load()
 
@@ -208,8 +285,11 @@ def test_a_column_that_loses_values_as_a_float_is_refused(tmp_path):
     [
         (
             [1, 2, 1e20, 3],
-            "a: column 'x2' has 1e+20 in row 2; values from 1e18 on are usually codes for missing, and their squares lose all others: "
-            "write NaN where it is missing, else rescale the column",
+            (
+                "a: column 'x2' has 1e+20 in row 2; values from 1e18 on are usually codes for"
+                " missing, and their squares lose all others: write NaN where it is missing, else"
+                " rescale the column"
+            ),
         ),
     ],
 )
@@ -221,6 +301,14 @@ def test_advice_names_no_key_that_arrays_have_not(tmp_path, column, message):
 
 def test_a_target_of_dates_in_an_array_names_no_key_of_tables(tmp_path):
     np.savez(tmp_path / "a.npz", X=X, y=np.array([f"2020-01-0{i}" for i in range(1, 5)]))
-    ways = "write numbers such as days for a regression, 'dataset.task=classification' takes its values as classes"
-    with pytest.raises(DataError, match=f"^{re.escape(f'a: the target {chr(39)}y{chr(39)} holds dates or times (2020-01-01); {ways}')}$"):
+    ways = (
+        "write numbers such as days for a regression, 'dataset.task=classification' takes its"
+        " values as classes"
+    )
+    with pytest.raises(
+        DataError,
+        match=(
+            f"^{re.escape(f'a: the target {chr(39)}y{chr(39)} holds dates or times (2020-01-01); {ways}')}$"
+        ),
+    ):
         ArrayFile(str(tmp_path / "a.npz")).load()

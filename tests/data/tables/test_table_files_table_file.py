@@ -20,7 +20,13 @@ def _here(tmp_path, monkeypatch):
 
 
 def people() -> pd.DataFrame:
-    return pd.DataFrame({"age": [31.5, 42.0, None, 27.0], "town": ["Ulm", "Bonn", "Ulm", None], "label": ["no", "yes", "no", "yes"]})
+    return pd.DataFrame(
+        {
+            "age": [31.5, 42.0, None, 27.0],
+            "town": ["Ulm", "Bonn", "Ulm", None],
+            "label": ["no", "yes", "no", "yes"],
+        }
+    )
 
 
 def write(path, text, encoding="utf-8") -> str:
@@ -54,7 +60,12 @@ def test_all_kinds_of_files_give_the_same_table(path):
     np.testing.assert_array_equal(data.X, [[31.5, 1], [42, 0], [np.nan, 1], [27, np.nan]])
     assert data.categories == (None, ("Bonn", "Ulm"))
     assert data.classes[data.y].tolist() == ["no", "yes", "no", "yes"]
-    assert data.facts["path"] == path and data.facts["n_rows"] == 4 and data.facts["n_columns"] == 3 and len(data.facts["sha256"]) == 16
+    assert (
+        data.facts["path"] == path
+        and data.facts["n_rows"] == 4
+        and data.facts["n_columns"] == 3
+        and len(data.facts["sha256"]) == 16
+    )
     assert isinstance(source, Fetched)
 
 
@@ -81,8 +92,18 @@ def test_nominal_attributes_of_arff_are_categorical():
 
 
 def test_what_is_said_of_columns_reaches_them():
-    people().assign(g=["p", "q", "r", "p"], part=["train", "test", "val", "unused"], when="2020-01-01").to_csv("p.csv", index=False)
-    data = TableFile("p.csv", "label", drop=["when"], missing=[42], categorical=["town"], split_groups="g", split_column="part").load()
+    people().assign(
+        g=["p", "q", "r", "p"], part=["train", "test", "val", "unused"], when="2020-01-01"
+    ).to_csv("p.csv", index=False)
+    data = TableFile(
+        "p.csv",
+        "label",
+        drop=["when"],
+        missing=[42],
+        categorical=["town"],
+        split_groups="g",
+        split_column="part",
+    ).load()
     assert data.feature_names == ("age", "town")
     assert np.isnan(data.X[1, 0])
     assert data.split_groups is not None and data.split_groups.tolist() == [0, 1, 2, 0]
@@ -109,7 +130,9 @@ def test_spaces_after_separators_and_separators_at_the_end_do_not_count():
     assert data.classes.tolist() == ["x", "y"]
 
 
-@pytest.mark.parametrize(("separator", "between"), [(";", ";"), (r"\t", "\t"), ("tab", "\t"), ("|", "|"), (r"\s+", "  ")])
+@pytest.mark.parametrize(
+    ("separator", "between"), [(";", ";"), (r"\t", "\t"), ("tab", "\t"), ("|", "|"), (r"\s+", "  ")]
+)
 def test_other_separators(separator, between):
     rows = [["a", "b", "label"], ["1", "2", "x"], ["3", "4", "y"]]
     path = write("p.csv", "\n".join(between.join(row) for row in rows))
@@ -128,7 +151,10 @@ def test_other_encodings(encoding):
     ("written_as", "names"),
     [
         ("utf-8", ["utf-8", "UTF-8", "utf8", "utf_8", "utf-8-sig", "UTF_8_SIG", "U8"]),
-        ("utf-8-sig", ["utf-8", "UTF-8", "utf8", "utf_8", "utf-8-sig", "utf_8_sig", "UTF-8-SIG", "cp65001"]),
+        (
+            "utf-8-sig",
+            ["utf-8", "UTF-8", "utf8", "utf_8", "utf-8-sig", "utf_8_sig", "UTF-8-SIG", "cp65001"],
+        ),
         ("latin-1", ["latin-1", "Latin1", "latin_1", "ISO-8859-1", "L1", "cp1252", "windows-1252"]),
         ("utf-16", ["utf-16", "UTF16", "utf_16", "utf-16-le", "utf-16-be"]),
         ("utf-16-be", ["utf-16-be", "UTF_16BE"]),
@@ -136,7 +162,10 @@ def test_other_encodings(encoding):
     ],
 )
 def test_an_encoding_has_many_names_and_a_mark_is_no_character(written_as, names, ending):
-    heads = {"csv": "größe,label\n", "arff": "@RELATION r\n@ATTRIBUTE größe NUMERIC\n@ATTRIBUTE label {süß,übel}\n@DATA\n"}
+    heads = {
+        "csv": "größe,label\n",
+        "arff": "@RELATION r\n@ATTRIBUTE größe NUMERIC\n@ATTRIBUTE label {süß,übel}\n@DATA\n",
+    }
     path = write(f"p.{ending}", heads[ending] + "1,süß\n2,übel\n", written_as)
     for encoding in names:
         data = TableFile(path, "label", encoding=encoding).load()
@@ -144,23 +173,36 @@ def test_an_encoding_has_many_names_and_a_mark_is_no_character(written_as, names
 
 
 def test_a_mark_of_another_encoding_is_refused_with_its_name():
-    for written_as, encoding in (("utf-8-sig", "latin-1"), ("utf-16", "utf-8"), ("utf-32", "utf-16")):
+    for written_as, encoding in (
+        ("utf-8-sig", "latin-1"),
+        ("utf-16", "utf-8"),
+        ("utf-32", "utf-16"),
+    ):
         write("p.csv", "a,label\n1,x\n2,y\n", written_as)
         marked = written_as.removesuffix("-sig")
-        refused(f"dataset.path=p.csv is text in {marked.upper()}; give dataset.encoding={marked}", "p.csv", "label", encoding=encoding)
+        refused(
+            f"dataset.path=p.csv is text in {marked.upper()}; give dataset.encoding={marked}",
+            "p.csv",
+            "label",
+            encoding=encoding,
+        )
         assert TableFile("p.csv", "label", encoding=marked).load().feature_names == ("a",)
 
 
 def test_a_file_that_has_a_mark_alone_is_empty():
     refused("dataset.path=p.csv is empty", write("p.csv", "", "utf-8-sig"), "label")
-    refused("dataset.path=p.csv is empty", write("p.csv", "\n \n", "utf-16"), "label", encoding="utf-16")
+    refused(
+        "dataset.path=p.csv is empty", write("p.csv", "\n \n", "utf-16"), "label", encoding="utf-16"
+    )
 
 
 @pytest.mark.parametrize("encoding", ["utf-9", "hex", "rot13", "undefined", ""])
 def test_an_unknown_encoding_is_refused_before_the_file_is_looked_for(encoding):
     rule = "is no encoding that Python knows; it has utf-8, latin-1, utf-16 and others"
     for source in (TableFile, ScoreFile, TextFile):
-        with pytest.raises(DataError, match=f"^{re.escape(f'dataset.encoding={encoding} {rule}')}$"):
+        with pytest.raises(
+            DataError, match=f"^{re.escape(f'dataset.encoding={encoding} {rule}')}$"
+        ):
             source("absent.csv", target="label", encoding=encoding)
 
 
@@ -181,12 +223,20 @@ def test_a_tab_may_be_named_by_that_line_too():
 
 
 def test_a_header_may_have_a_line_break_in_a_name():
-    assert TableFile(write("p.csv", '"a\nb",c,label\n1,5,x\n2,6,y\n'), "label").load().feature_names == ("a\nb", "c")
+    assert TableFile(
+        write("p.csv", '"a\nb",c,label\n1,5,x\n2,6,y\n'), "label"
+    ).load().feature_names == ("a\nb", "c")
 
 
-@pytest.mark.parametrize("index", [["u7", "u3", "u9", "u1"], [4.5, 2.0, 8.0, 1.0], range(10, 18, 2)], ids=["text", "numbers", "range"])
+@pytest.mark.parametrize(
+    "index",
+    [["u7", "u3", "u9", "u1"], [4.5, 2.0, 8.0, 1.0], range(10, 18, 2)],
+    ids=["text", "numbers", "range"],
+)
 def test_an_index_of_parquet_that_has_a_name_is_a_column(index):
-    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "label": list("xyxy")}, index=pd.Index(index, name="visit"))
+    frame = pd.DataFrame(
+        {"a": [1.0, 2.0, 3.0, 4.0], "label": list("xyxy")}, index=pd.Index(index, name="visit")
+    )
     frame.to_parquet("p.parquet")
     data = TableFile("p.parquet", "label", split_groups="visit").load()
     assert data.feature_names == ("a",) and len(set(data.split_groups)) == 4
@@ -205,30 +255,54 @@ def test_levels_of_an_index_without_a_name_are_no_columns():
 def test_an_index_and_a_column_of_one_name_are_refused():
     frame = pd.DataFrame({"a": [1.0, 2.0], "label": list("xy")}, index=pd.RangeIndex(2, name="a"))
     frame.to_parquet("p.parquet")
-    refused("dataset.path=p.parquet: the index and a column are both named 'a'; give each its own name", "p.parquet", "label")
+    refused(
+        "dataset.path=p.parquet: the index and a column are both named 'a'; give each its own name",
+        "p.parquet",
+        "label",
+    )
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=repr)
 def test_ends_of_lines(ends):
-    assert TableFile(write("p.csv", ends.join(["", "a,label", "1,x", "2,y", ""])), "label").load().X.tolist() == [[1], [2]]
+    assert TableFile(
+        write("p.csv", ends.join(["", "a,label", "1,x", "2,y", ""])), "label"
+    ).load().X.tolist() == [[1], [2]]
 
 
 def test_rows_numbers_without_a_name_are_left_out():
     people().to_csv("p.csv")
-    with pytest.warns(UserWarning, match=r"^p: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"):
+    with pytest.warns(
+        UserWarning,
+        match=r"^p: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$",
+    ):
         assert TableFile("p.csv", "label").load().feature_names == ("age", "town")
-    with pytest.warns(UserWarning, match=r"^q: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$"):
-        assert TableFile(write("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label").load().feature_names == ("a",)
+    with pytest.warns(
+        UserWarning,
+        match=r"^q: columns that number the rows are left out: 'Unnamed: 0'; rename one to use it$",
+    ):
+        assert TableFile(
+            write("q.csv", ",a,label\n5,1,x\n3,2,y\n"), "label"
+        ).load().feature_names == ("a",)
     twice = write("s.csv", ",Unnamed: 0,a,label\n5,6,1,x\n3,7,2,y\n")
     with pytest.warns(
-        UserWarning, match=r"^s: columns that number the rows are left out: 'Unnamed: 0.1', 'Unnamed: 0'; rename one to use it$"
+        UserWarning,
+        match=(
+            r"^s: columns that number the rows are left out: 'Unnamed: 0.1', 'Unnamed: 0'; rename"
+            r" one to use it$"
+        ),
     ):
         assert TableFile(twice, "label").load().feature_names == ("a",)
     text = TableFile(write("r.csv", "a,,label\n1,p,x\n2,q,y\n"), "label").load()
     assert text.feature_names == ("a", "Unnamed: 1"), "as pandas calls it where new rows are read"
-    dates = TableFile(write("d.csv", ",a,label\n2020-01-01,1,x\n2020-01-03,2,y\n"), "label", parse_dates=["Unnamed: 0"]).load()
+    dates = TableFile(
+        write("d.csv", ",a,label\n2020-01-01,1,x\n2020-01-03,2,y\n"),
+        "label",
+        parse_dates=["Unnamed: 0"],
+    ).load()
     assert dates.feature_names == ("Unnamed: 0", "a"), "a column that is asked for is no index"
-    groups = TableFile(write("g.csv", ",a,label\n0,1,x\n1,2,y\n"), "label", split_groups="Unnamed: 0").load()
+    groups = TableFile(
+        write("g.csv", ",a,label\n0,1,x\n1,2,y\n"), "label", split_groups="Unnamed: 0"
+    ).load()
     assert groups.feature_names == ("a",) and groups.split_groups is not None
 
 
@@ -255,7 +329,11 @@ def test_only_checked_where_rows_are_asked_for():
 
 def test_a_file_that_is_not_there(tmp_path):
     people().to_csv("people.csv", index=False)
-    refused(f"dataset.path=poeple.csv: no such file in {tmp_path}; did you mean 'people.csv'?", "poeple.csv", "label")
+    refused(
+        f"dataset.path=poeple.csv: no such file in {tmp_path}; did you mean 'people.csv'?",
+        "poeple.csv",
+        "label",
+    )
     refused(f"dataset.path=x.csv: no such file in {tmp_path}", "x.csv", "label")
     refused(f"dataset.path=data/x.csv: there is no folder {tmp_path}/data", "data/x.csv", "label")
     (tmp_path / "folder.csv").mkdir()
@@ -266,7 +344,11 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_endings_that_say_nothing(path):
     write(path, "a,label\n1,x\n")
     known = ".csv, .tsv, .parquet, .pq, .arff"
-    refused(f"dataset.path={path}: the ending of a file says what it is, and must be one of {known}", path, "label")
+    refused(
+        f"dataset.path={path}: the ending of a file says what it is, and must be one of {known}",
+        path,
+        "label",
+    )
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\n"], ids=repr)
@@ -282,17 +364,24 @@ def test_a_header_and_no_rows():
 @pytest.mark.parametrize("ending", ["parquet", "pq"])
 def test_a_parquet_file_that_is_none(ending):
     path = write(f"p.{ending}", "a,label\n1,x\n")
-    with pytest.raises(DataError, match=rf"^dataset\.path=p\.{ending} is no parquet file, or damaged: [^\n]+$"):
+    with pytest.raises(
+        DataError, match=rf"^dataset\.path=p\.{ending} is no parquet file, or damaged: [^\n]+$"
+    ):
         TableFile(path, "label").load()
 
 
 def test_other_files_by_the_name_of_csv():
     people().to_parquet("p.csv")
-    refused("dataset.path=p.csv is a parquet file, not text; its ending must say so", "p.csv", "label")
+    refused(
+        "dataset.path=p.csv is a parquet file, not text; its ending must say so", "p.csv", "label"
+    )
     np.savez("q.npz", X=np.zeros(2))
     with open("q.npz", "rb") as file, open("q.csv", "wb") as copy:
         copy.write(file.read())
-    message = "dataset.path=q.csv is a zip archive, as spreadsheets and npz files are, not text; its ending must say so"
+    message = (
+        "dataset.path=q.csv is a zip archive, as spreadsheets and npz files are, not text; its"
+        " ending must say so"
+    )
     refused(message, "q.csv", "label")
     write("r.csv", "a,label\n1,x\n\0,y\n")
     refused("dataset.path=r.csv is no text: byte 12 is 0", "r.csv", "label")
@@ -304,19 +393,40 @@ def test_a_compressed_file_that_was_cut_off():
     people().to_csv("p.csv.gz", index=False)
     with open("p.csv.gz", "rb+") as file:
         file.truncate(40)
-    refused("dataset.path=p.csv.gz cannot be read: Compressed file ended before the end-of-stream marker was reached", "p.csv.gz", "label")
+    refused(
+        "dataset.path=p.csv.gz cannot be read: Compressed file ended before the end-of-stream"
+        " marker was reached",
+        "p.csv.gz",
+        "label",
+    )
 
 
 def test_other_encodings_than_was_said():
     path = write("p.csv", "a,label\n1,schön\n2,no\n", "latin-1")
-    found = "is not text in utf-8: byte 13 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1"
+    found = (
+        "is not text in utf-8: byte 13 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1"
+    )
     refused(f"dataset.path=p.csv {found}", path, "label")
-    refused("dataset.path=p.csv is not text in ascii: byte 13 (0xf6) cannot be decoded", path, "label", encoding="ascii")
-    refused("dataset.path=q.csv is text in UTF-16; give dataset.encoding=utf-16", write("q.csv", "a,label\n", "utf-16"), "label")
+    refused(
+        "dataset.path=p.csv is not text in ascii: byte 13 (0xf6) cannot be decoded",
+        path,
+        "label",
+        encoding="ascii",
+    )
+    refused(
+        "dataset.path=q.csv is text in UTF-16; give dataset.encoding=utf-16",
+        write("q.csv", "a,label\n", "utf-16"),
+        "label",
+    )
     known = "is no encoding that Python knows; it has utf-8, latin-1, utf-16 and others"
     for encoding in ("utf9", "base64"):
         refused(f"dataset.encoding={encoding} {known}", path, "label", encoding=encoding)
-    refused("dataset.path=p.csv is not text in utf-16: UTF-16 stream does not start with BOM", path, "label", encoding="utf-16")
+    refused(
+        "dataset.path=p.csv is not text in utf-16: UTF-16 stream does not start with BOM",
+        path,
+        "label",
+        encoding="utf-16",
+    )
 
 
 def test_the_byte_is_found_far_into_the_file():
@@ -324,7 +434,10 @@ def test_the_byte_is_found_far_into_the_file():
     with open("p.csv", "wb") as file:
         file.write(start.encode() + "é,y\n".encode()[:1] + b",y\n")
     place = f"{len(start):,}"
-    message = f"dataset.path=p.csv is not text in utf-8: byte {place} (0xc3) cannot be decoded; it may be dataset.encoding=latin-1"
+    message = (
+        f"dataset.path=p.csv is not text in utf-8: byte {place} (0xc3) cannot be decoded; it may be"
+        " dataset.encoding=latin-1"
+    )
     refused(message, "p.csv", "label")
 
 
@@ -334,34 +447,58 @@ def test_text_that_is_no_table():
     write("p.csv", "a,label\n1,x\n2,3,4,y\n")
     refused(f"{where} line 3 has 4 cells, and those before it 2; {way_out}", "p.csv", "label")
     write("p.csv", "a,label\n1,x,2\n2,y,3\n")
-    refused(f"{where} some rows have more cells than the header, which has 2; {way_out}", "p.csv", "label")
+    refused(
+        f"{where} some rows have more cells than the header, which has 2; {way_out}",
+        "p.csv",
+        "label",
+    )
     write("p.csv", 'a,label\n1,"x\n2,y\n')
     refused(f"{where} EOF inside string starting at row 1; {way_out}", "p.csv", "label")
     write("p.csv", "a b\n1 2 3 4\n")
     write("p.tsv", "a\tlabel\n1\tx\n2\t3\t4\ty\n")
-    message = f"dataset.path=p.tsv is no table with tab between cells: line 3 has 4 cells, and those before it 2; {way_out}"
+    message = (
+        "dataset.path=p.tsv is no table with tab between cells: line 3 has 4 cells, and those"
+        f" before it 2; {way_out}"
+    )
     refused(message, "p.tsv", "label")
 
 
 @pytest.mark.parametrize(
-    ("separator", "shown"), [(";", "'dataset.separator=\";\"'"), ("\t", "dataset.separator=tab"), ("|", "'dataset.separator=\"|\"'")]
+    ("separator", "shown"),
+    [
+        (";", "'dataset.separator=\";\"'"),
+        ("\t", "dataset.separator=tab"),
+        ("|", "'dataset.separator=\"|\"'"),
+    ],
 )
 def test_another_separator_than_was_said(separator, shown):
     rows = ["a", "label"], ["1", "x"], ["2", "y"]
     path = write("p.csv", "\n".join(separator.join(row) for row in rows))
     header = repr(separator.join(rows[0]))
-    refused(f"dataset.path=p.csv has one column, {header}; its cells seem to be separated otherwise: {shown}", path, "label")
+    refused(
+        f"dataset.path=p.csv has one column, {header}; its cells seem to be separated otherwise:"
+        f" {shown}",
+        path,
+        "label",
+    )
 
 
 def test_separators_that_are_none():
     write("p.csv", "a,label\n1,x\n")
-    rule = r"dataset.separator must be one ASCII character such as ; or |, tab for a tab or \s+ for white space"
+    rule = (
+        r"dataset.separator must be one ASCII character such as ; or |, tab for a tab or \s+ for"
+        r" white space"
+    )
     for separator in (", ", "", '"', "§", "\n"):
         refused(f"{rule}, got '{separator}'", "p.csv", "label", separator=separator)
 
 
 def test_columns_of_one_name():
-    refused("p: several columns have the same name (a); give each column its own", write("p.csv", "a,a,label\n1,2,x\n3,4,y\n"), "label")
+    refused(
+        "p: several columns have the same name (a); give each column its own",
+        write("p.csv", "a,a,label\n1,2,x\n3,4,y\n"),
+        "label",
+    )
 
 
 @pytest.mark.parametrize(
@@ -369,7 +506,10 @@ def test_columns_of_one_name():
     [
         ("a,label\n1,x\n", "Invalid layout of the ARFF file, at line 2."),
         ("@RELATION t\n@ATTRIBUTE a DATE\n@DATA\n1\n", "Bad @ATTRIBUTE type, at line 2."),
-        ("@RELATION t\n@ATTRIBUTE a {p,q}\n@DATA\np\nr\n", "Data value r not found in nominal declaration"),
+        (
+            "@RELATION t\n@ATTRIBUTE a {p,q}\n@DATA\np\nr\n",
+            "Data value r not found in nominal declaration",
+        ),
         ("@RELATION t\n@ATTRIBUTE a NUMERIC\n@DATA\none\n", "Invalid numerical value"),
     ],
 )
@@ -392,22 +532,50 @@ def with_indices(indices, name="rows.json", n=6) -> TableFile:
 @pytest.mark.parametrize("name", ["rows.json", "rows.npz"])
 def test_row_numbers_give_roles(name):
     data = with_indices({"train": [0, 1, 4], "calibration": [3], "test": [5]}, name).load()
-    assert data.roles is not None and data.roles.tolist() == [TRAIN, TRAIN, UNUSED, CALIBRATION, TRAIN, TEST]
+    assert data.roles is not None and data.roles.tolist() == [
+        TRAIN,
+        TRAIN,
+        UNUSED,
+        CALIBRATION,
+        TRAIN,
+        TEST,
+    ]
 
 
 @pytest.mark.parametrize(
     ("indices", "problem"),
     [
-        ({"train": [0, 1, 2], "test": [2, 3, 1]}, " has row 2 in train and in test (2 such rows); a row has one role"),
+        (
+            {"train": [0, 1, 2], "test": [2, 3, 1]},
+            " has row 2 in train and in test (2 such rows); a row has one role",
+        ),
         ({"train": [0, 6], "test": [1]}, ": train has row 6, but rows go from 0 to 5"),
         ({"train": [0], "test": [-1]}, ": test has row -1, but rows go from 0 to 5"),
-        ({"train": [0, 0, 1], "test": [2]}, ": train has 1 row numbers more than once; each row counts once"),
-        ({"train": [0.5], "test": [2]}, ": train must be a list of row numbers, got float64 of shape (1,)"),
+        (
+            {"train": [0, 0, 1], "test": [2]},
+            ": train has 1 row numbers more than once; each row counts once",
+        ),
+        (
+            {"train": [0.5], "test": [2]},
+            ": train must be a list of row numbers, got float64 of shape (1,)",
+        ),
         ({"train": 3, "test": [2]}, ": train must be a list of row numbers, got int64 of shape ()"),
-        ({"train": [[0], [1, 2]], "test": [2]}, ": train must be a list of row numbers, got lists of several lengths"),
-        ({"train": [0], "tset": [1]}, " has 'tset'; it may have train, calibration and test; did you mean 'test'?"),
-        ({"train": [0]}, " names no row for test; a split needs rows that train and rows that test"),
-        ({"train": [], "test": [0]}, " names no row for train; a split needs rows that train and rows that test"),
+        (
+            {"train": [[0], [1, 2]], "test": [2]},
+            ": train must be a list of row numbers, got lists of several lengths",
+        ),
+        (
+            {"train": [0], "tset": [1]},
+            " has 'tset'; it may have train, calibration and test; did you mean 'test'?",
+        ),
+        (
+            {"train": [0]},
+            " names no row for test; a split needs rows that train and rows that test",
+        ),
+        (
+            {"train": [], "test": [0]},
+            " names no row for train; a split needs rows that train and rows that test",
+        ),
     ],
     ids=repr,
 )
@@ -418,20 +586,42 @@ def test_row_numbers_that_are_wrong(indices, problem):
 
 def test_files_of_row_numbers_that_are_none(tmp_path):
     people().to_csv("p.csv", index=False)
-    refused(f"dataset.indices=rows.json: no such file in {tmp_path}", "p.csv", "label", indices="rows.json")
-    write("rows.json", "[1]")
-    refused('dataset.indices=rows.json must be like {"train": [0, 1], "test": [2]}, got list', "p.csv", "label", indices="rows.json")
     refused(
-        "dataset.indices=p.csv: the ending of a file says what it is, and must be one of .json, .npz", "p.csv", "label", indices="p.csv"
+        f"dataset.indices=rows.json: no such file in {tmp_path}",
+        "p.csv",
+        "label",
+        indices="rows.json",
+    )
+    write("rows.json", "[1]")
+    refused(
+        'dataset.indices=rows.json must be like {"train": [0, 1], "test": [2]}, got list',
+        "p.csv",
+        "label",
+        indices="rows.json",
+    )
+    refused(
+        "dataset.indices=p.csv: the ending of a file says what it is, and must be one of .json,"
+        " .npz",
+        "p.csv",
+        "label",
+        indices="p.csv",
     )
     for name in ("rows.json", "rows.npz"):
         write(name, "{")
-        with pytest.raises(DataError, match=rf"^dataset\.indices={name} is no {name[5:]} file with lists of row numbers: [^\n]+$"):
+        with pytest.raises(
+            DataError,
+            match=(
+                rf"^dataset\.indices={name} is no {name[5:]} file with lists of row numbers:"
+                r" [^\n]+$"
+            ),
+        ):
             TableFile("p.csv", "label", indices=name).load()
 
 
 def test_two_ways_to_say_which_rows_test():
-    message = "^dataset.indices and dataset.split_column both say which rows test; give one of them$"
+    message = (
+        "^dataset.indices and dataset.split_column both say which rows test; give one of them$"
+    )
     with pytest.raises(DataError, match=message):
         TableFile("p.csv", "label", indices="i.json", split_column="part")
 
@@ -451,7 +641,8 @@ def test_prefetch_finds_what_is_not_there(tmp_path):
 def test_prefetch_shuts_out_what_require_does_not_want():
     people().to_csv("p.csv")
     message = (
-        "p has 1 categorical column (town) and 2 missing cells, and dataset.require=numeric shuts it out; dataset.require=any lets it in"
+        "p has 1 categorical column (town) and 2 missing cells, and dataset.require=numeric shuts"
+        " it out; dataset.require=any lets it in"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -463,24 +654,44 @@ def test_prefetch_shuts_out_what_require_does_not_want():
 
 
 def test_columns_whose_names_are_numbers_or_have_commas():
-    table = pd.DataFrame({
-        "1": [0.5, 1.5, 2.5, 3.5], "2": [1, 2, 1, 2], "3": list("pqpq"), "a,b": [1, 0, 1, 0], "2020": list("uvuv"),
-        "5": ["train", "test", "train", "test"], "6": [f"2020-01-0{i}" for i in range(1, 5)],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "1": [0.5, 1.5, 2.5, 3.5],
+            "2": [1, 2, 1, 2],
+            "3": list("pqpq"),
+            "a,b": [1, 0, 1, 0],
+            "2020": list("uvuv"),
+            "5": ["train", "test", "train", "test"],
+            "6": [f"2020-01-0{i}" for i in range(1, 5)],
+        }
+    )
     table.to_csv("n.csv", index=False)
     data = TableFile(
-        "n.csv", 2020, drop=["a,b"], categorical=[2], split_groups=3, split_column=5, group=2, parse_dates=[6]
-    ).load()  # fmt: skip
+        "n.csv",
+        2020,
+        drop=["a,b"],
+        categorical=[2],
+        split_groups=3,
+        split_column=5,
+        group=2,
+        parse_dates=[6],
+    ).load()
     assert data.feature_names == ("1", "2", "6") and data.categories == (None, ("1", "2"), None)
-    assert data.group_names == ("1", "2") and data.split_groups is not None and data.roles is not None
+    assert (
+        data.group_names == ("1", "2") and data.split_groups is not None and data.roles is not None
+    )
     several = TableFile("n.csv", ["a,b", 1], drop=[2020, 5], parse_dates=[6]).load()
     assert several.classes[several.y].tolist() == ["a,b", "1", "1", "1"]
-    with pytest.raises(DataError, match=r"^n has no column '2021' \(dataset\.target\); did you mean '2020'\?$"):
+    with pytest.raises(
+        DataError, match=r"^n has no column '2021' \(dataset\.target\); did you mean '2020'\?$"
+    ):
         TableFile("n.csv", 2021).load()
 
 
 def test_an_override_of_a_number_or_a_comma_names_the_column():
     for value, name in ((2020, "2020"), ("a,b", "a,b"), ("1.5", "1.5")):
         assert TableFile("n.csv", value).target == name
-    with pytest.raises(ParameterError, match=r"^target must be a string or a number or a list, got True$"):
+    with pytest.raises(
+        ParameterError, match=r"^target must be a string or a number or a list, got True$"
+    ):
         TableFile("n.csv", True)  # type: ignore[arg-type]

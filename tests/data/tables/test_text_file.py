@@ -37,11 +37,17 @@ def as_folder(texts=TEXTS, labels=LABELS) -> str:
 def test_columns_of_a_table(ending):
     frame = pd.DataFrame({"text": TEXTS, "label": LABELS, "other": 1})
     path = f"mail.{ending}"
-    frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, sep="\t" if ending == "tsv" else ",", index=False)
+    (
+        frame.to_parquet(path)
+        if ending == "parquet"
+        else frame.to_csv(path, sep="\t" if ending == "tsv" else ",", index=False)
+    )
     source = TextFile(path, n_features=64)
     data = source.load()
     assert source.name == data.name == "mail"
-    np.testing.assert_array_equal(data.X, HashingVectorizer(n_features=64).transform(TEXTS).toarray())
+    np.testing.assert_array_equal(
+        data.X, HashingVectorizer(n_features=64).transform(TEXTS).toarray()
+    )
     assert data.classes[data.y].tolist() == LABELS
     assert len(data.feature_names) == 64
     assert isinstance(source, Fetched)
@@ -54,7 +60,9 @@ def test_a_folder_for_each_class():
     data = TextFile("mail", n_features=32).load()
     assert data.classes[data.y].tolist() == ["ham", "ham", "spam", "spam"]
     in_order = [TEXTS[i] for i in (1, 3, 0, 2)]
-    np.testing.assert_array_equal(data.X, HashingVectorizer(n_features=32).transform(in_order).toarray())
+    np.testing.assert_array_equal(
+        data.X, HashingVectorizer(n_features=32).transform(in_order).toarray()
+    )
     assert data.facts == {"source": "file", "path": "mail", "texts": 4}
 
 
@@ -65,7 +73,9 @@ def test_a_row_depends_on_its_own_text_alone():
 
 
 def test_rows_have_length_one_and_a_text_without_words_is_zero():
-    pd.DataFrame({"text": [*TEXTS, None, "!?"], "label": [*LABELS, "spam", "ham"]}).to_csv("mail.csv", index=False)
+    pd.DataFrame({"text": [*TEXTS, None, "!?"], "label": [*LABELS, "spam", "ham"]}).to_csv(
+        "mail.csv", index=False
+    )
     with pytest.warns(UserWarning, match=r"^mail: 2 of 6 rows have the features of another row"):
         lengths = np.linalg.norm(TextFile("mail.csv").load().X, axis=1)
     np.testing.assert_allclose(lengths, [1, 1, 1, 1, 0, 0])
@@ -81,12 +91,19 @@ def test_files_that_are_none(tmp_path):
     refused(f"dataset.path=mail.csv: no such file in {tmp_path}", TextFile("mail.csv"))
     Path("mail.txt").write_text("x")
     refused(
-        "dataset.path=mail.txt: the ending of a file says what it is, and must be one of .csv, .tsv, .parquet, .pq", TextFile("mail.txt")
+        "dataset.path=mail.txt: the ending of a file says what it is, and must be one of .csv,"
+        " .tsv, .parquet, .pq",
+        TextFile("mail.txt"),
     )
     Path("empty").mkdir()
     remedy = "it needs one for each class, such as empty/spam/1.txt"
-    refused(f"dataset.path=empty is a folder without subfolders of texts; {remedy}", TextFile("empty"))
-    refused("mail: a classifier needs two classes, the target 'folder' has only ['spam']", TextFile(as_folder(TEXTS[:1], LABELS[:1])))
+    refused(
+        f"dataset.path=empty is a folder without subfolders of texts; {remedy}", TextFile("empty")
+    )
+    refused(
+        "mail: a classifier needs two classes, the target 'folder' has only ['spam']",
+        TextFile(as_folder(TEXTS[:1], LABELS[:1])),
+    )
     Path("mail", "spam", "0.txt").write_bytes("schön".encode("latin-1"))
     found = "byte 3 (0xf6) cannot be decoded; it may be dataset.encoding=latin-1"
     refused(f"mail/spam/0.txt is not text in utf-8: {found}", TextFile("mail"))
@@ -94,13 +111,21 @@ def test_files_that_are_none(tmp_path):
 
 def test_columns_that_are_not_there():
     pd.DataFrame({"texts": TEXTS, "label": LABELS}).to_csv("mail.csv", index=False)
-    refused("dataset.path=mail.csv has no column 'text' (dataset.text); did you mean 'texts'?", TextFile("mail.csv"))
+    refused(
+        "dataset.path=mail.csv has no column 'text' (dataset.text); did you mean 'texts'?",
+        TextFile("mail.csv"),
+    )
     message = "dataset.path=mail.csv has no column 'genre' (dataset.target); it has texts, label"
     refused(message, TextFile("mail.csv", text="texts", target="genre"))
     Path("mail.csv").write_text("text,label\n")
     refused("dataset.path=mail.csv has columns and no rows", TextFile("mail.csv"))
-    pd.DataFrame({"text": TEXTS, "label": ["spam", None, "ham", "ham"]}).to_csv("mail.csv", index=False)
-    refused("mail: 1 of 4 rows have no label in 'label' (first: row 1); remove them", TextFile("mail.csv"))
+    pd.DataFrame({"text": TEXTS, "label": ["spam", None, "ham", "ham"]}).to_csv(
+        "mail.csv", index=False
+    )
+    refused(
+        "mail: 1 of 4 rows have no label in 'label' (first: row 1); remove them",
+        TextFile("mail.csv"),
+    )
 
 
 def test_only_some_labels_are_kept_by_name_or_pattern():
@@ -110,29 +135,49 @@ def test_only_some_labels_are_kept_by_name_or_pattern():
     assert data.classes[data.y].tolist() == ["comp.graphics", "comp.os", "comp.os"]
     np.testing.assert_array_equal(data.X, TextFile("posts.csv").load().X[[0, 1, 3]])
     there = "comp.graphics, comp.os, rec.autos"
-    refused(f"dataset.keep: dataset.path=posts.csv has no label 'sci.*'; it has {there}", TextFile("posts.csv", keep=["comp.*", "sci.*"]))
+    refused(
+        f"dataset.keep: dataset.path=posts.csv has no label 'sci.*'; it has {there}",
+        TextFile("posts.csv", keep=["comp.*", "sci.*"]),
+    )
 
 
 def test_texts_of_several_columns_are_put_together():
-    pd.DataFrame({"title": ["Noon", None], "body": ["is fine", "Buy watches"], "label": ["a", "b"]}).to_csv("t.csv", index=False)
+    pd.DataFrame(
+        {"title": ["Noon", None], "body": ["is fine", "Buy watches"], "label": ["a", "b"]}
+    ).to_csv("t.csv", index=False)
     data = TextFile("t.csv", text=["title", "body"], n_features=64).load()
-    np.testing.assert_array_equal(data.X, HashingVectorizer(n_features=64).transform(["Noon is fine", "Buy watches"]).toarray())
-    refused("dataset.path=t.csv has no column 'bodies' (dataset.text); did you mean 'body'?", TextFile("t.csv", text=["title", "bodies"]))
+    np.testing.assert_array_equal(
+        data.X,
+        HashingVectorizer(n_features=64).transform(["Noon is fine", "Buy watches"]).toarray(),
+    )
+    refused(
+        "dataset.path=t.csv has no column 'bodies' (dataset.text); did you mean 'body'?",
+        TextFile("t.csv", text=["title", "bodies"]),
+    )
 
 
 def test_posts_lose_what_gives_their_group_away():
     post = "Newsgroups: comp.os\nFrom: me\n\nYou wrote:\n> which one\nThe second.\n\n--\nme"
-    pd.DataFrame({"text": [post, "Subject: x\n\nNoon"], "label": ["a", "b"]}).to_csv("p.csv", index=False)
+    pd.DataFrame({"text": [post, "Subject: x\n\nNoon"], "label": ["a", "b"]}).to_csv(
+        "p.csv", index=False
+    )
     data = TextFile("p.csv", n_features=64, posts=True).load()
-    np.testing.assert_array_equal(data.X, HashingVectorizer(n_features=64).transform(["The second.", "Noon"]).toarray())
+    np.testing.assert_array_equal(
+        data.X, HashingVectorizer(n_features=64).transform(["The second.", "Noon"]).toarray()
+    )
 
 
 def test_a_row_is_the_mean_of_the_vectors_of_its_words():
-    pd.DataFrame({"text": ["Noon, NOON and rain", "unheard!"], "label": ["a", "b"]}).to_csv("t.csv", index=False)
+    pd.DataFrame({"text": ["Noon, NOON and rain", "unheard!"], "label": ["a", "b"]}).to_csv(
+        "t.csv", index=False
+    )
     Path("glove.txt").write_text("the 9 9 9\nnoon 1 0 3\nrain 4 6 0\nand 1 0 0\n")
     data = TextFile("t.csv", vectors="glove.txt").load()
     np.testing.assert_allclose(data.X, [[(1 + 1 + 4 + 1) / 4, 1.5, 1.5], [0, 0, 0]])
-    assert data.feature_names == ("vector_0", "vector_1", "vector_2") and data.facts["vectors"] == "glove.txt"
+    assert (
+        data.feature_names == ("vector_0", "vector_1", "vector_2")
+        and data.facts["vectors"] == "glove.txt"
+    )
     Path("w2v.txt").write_text("2 3\nnoon 1 0 3\nrain 4 6 0\n")
     np.testing.assert_allclose(TextFile("t.csv", vectors="w2v.txt").load().X[0], [2, 2, 2])
 
@@ -152,18 +197,24 @@ def test_files_that_are_no_word_vectors(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("written_as", "encoding"), [("utf-8-sig", "utf8"), ("latin-1", "L1"), ("utf-16", "UTF_16_LE"), ("utf-8", "utf_8_sig")]
+    ("written_as", "encoding"),
+    [("utf-8-sig", "utf8"), ("latin-1", "L1"), ("utf-16", "UTF_16_LE"), ("utf-8", "utf_8_sig")],
 )
 def test_files_of_a_folder_are_decoded_by_any_name_of_their_encoding(written_as, encoding):
     folder = as_folder([f"größe {text}" for text in TEXTS])
     expected = TextFile(folder, n_features=64).load().X
     for file in Path(folder).rglob("*.txt"):
         file.write_text(file.read_text(encoding="utf-8"), encoding=written_as)
-    np.testing.assert_array_equal(TextFile(folder, n_features=64, encoding=encoding).load().X, expected)
+    np.testing.assert_array_equal(
+        TextFile(folder, n_features=64, encoding=encoding).load().X, expected
+    )
 
 
 def test_a_file_of_a_folder_with_another_mark_is_named():
     folder = as_folder()
     Path(folder, "spam", "0.txt").write_text("x", encoding="utf-16")
     refused("mail/spam/0.txt is text in UTF-16; give dataset.encoding=utf-16", TextFile(folder))
-    refused("mail/ham/1.txt is not text in utf-16: byte 14 (0x6e) cannot be decoded", TextFile(folder, encoding="utf-16"))
+    refused(
+        "mail/ham/1.txt is not text in utf-16: byte 14 (0x6e) cannot be decoded",
+        TextFile(folder, encoding="utf-16"),
+    )

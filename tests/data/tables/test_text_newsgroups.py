@@ -20,7 +20,9 @@ TEXTS = ["Buy cheap watches", "See you at noon", "Cheap, cheap watches!", "Noon 
 def posts(subset, remove, shuffle, download_if_missing=True, **_):
     assert remove == ("headers", "footers", "quotes") and not shuffle
     first = 0 if subset == "train" else 2
-    return Bunch(data=TEXTS[first : first + 2], target=np.array([1, 0]), target_names=["alt.ham", "alt.spam"])
+    return Bunch(
+        data=TEXTS[first : first + 2], target=np.array([1, 0]), target_names=["alt.ham", "alt.spam"]
+    )
 
 
 def test_newsgroups_come_with_their_split(monkeypatch):
@@ -28,12 +30,18 @@ def test_newsgroups_come_with_their_split(monkeypatch):
     data = Newsgroups(n_features=16).load()
     assert data.roles is not None and data.roles.tolist() == [TRAIN, TRAIN, TEST, TEST]
     assert data.classes[data.y].tolist() == ["alt.spam", "alt.ham"] * 2
-    np.testing.assert_array_equal(data.X, HashingVectorizer(n_features=16).transform(TEXTS).toarray())
+    np.testing.assert_array_equal(
+        data.X, HashingVectorizer(n_features=16).transform(TEXTS).toarray()
+    )
 
 
 def test_newsgroups_without_a_network(monkeypatch):
     def fail(download_if_missing=True, **_):
-        raise URLError("no route") if download_if_missing else OSError("20Newsgroups dataset not found")
+        raise (
+            URLError("no route")
+            if download_if_missing
+            else OSError("20Newsgroups dataset not found")
+        )
 
     monkeypatch.setattr(datasets, "fetch_20newsgroups", fail)
     said = []
@@ -43,5 +51,10 @@ def test_newsgroups_without_a_network(monkeypatch):
         with pytest.raises(NotAtHand, match=f"^{re.escape(message)}$"):
             get()
     assert said == ["fetching 20 newsgroups, 14 MB"]
-    with offline(), pytest.raises(NotAtHand, match=r"^newsgroups is not on this machine; a run fetches it, 14 MB$"):
+    with (
+        offline(),
+        pytest.raises(
+            NotAtHand, match=r"^newsgroups is not on this machine; a run fetches it, 14 MB$"
+        ),
+    ):
         Newsgroups().prefetch()

@@ -8,5 +8,7 @@ from kdgraph.data.tables.text import hash_names, hashed
 
 def test_words_are_those_of_scikit_learn_and_columns_have_names():
     texts = ["Buy cheap watches", "", "a naïve café"]
-    np.testing.assert_array_equal(hashed(texts, 16), HashingVectorizer(n_features=16).transform(texts).toarray())
+    np.testing.assert_array_equal(
+        hashed(texts, 16), HashingVectorizer(n_features=16).transform(texts).toarray()
+    )
     assert hash_names(3) == ("hash_0", "hash_1", "hash_2")

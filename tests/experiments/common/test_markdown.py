@@ -13,10 +13,15 @@ def test_a_spread_is_a_mean_and_a_standard_deviation_of_a_sample() -> None:
     assert spread(np.array([0.2, 0.4]), 100, 1) == "30.0 ± 14.1"
     assert spread(pd.Series([0.5])) == ".500" and spread(np.array([])) == "–"
     values = [0.1, 0.35, 0.2, 0.9]
-    assert spread(values, digits=2) == f"{number(float(np.mean(values)), 2)} ± {number(float(pd.Series(values).std()), 2)}"
+    assert (
+        spread(values, digits=2)
+        == f"{number(float(np.mean(values)), 2)} ± {number(float(pd.Series(values).std()), 2)}"
+    )
 
 
-@pytest.mark.parametrize(("numbers", "said"), [([1], "1 seed"), ([3, 3], "3 seeds"), ([2, 1000, 2], "2 to 1,000 seeds")])
+@pytest.mark.parametrize(
+    ("numbers", "said"), [([1], "1 seed"), ([3, 3], "3 seeds"), ([2, 1000, 2], "2 to 1,000 seeds")]
+)
 def test_what_is_counted_is_one_number_or_its_range(numbers, said) -> None:
     assert counted(iter(numbers), "seed") == said
 

@@ -15,13 +15,26 @@ from kdgraph.runner.run import run
 
 @pytest.mark.slow  # a run and its second half
 def test_scores_of_sets_are_read_from_the_store_or_made_again(tmp_path) -> None:
-    words = ["dataset=iris", "method=tood", "parent.n_estimators=5", "detector.set_size=20", "ood=permuted", "figures=none"]
+    words = [
+        "dataset=iris",
+        "method=tood",
+        "parent.n_estimators=5",
+        "detector.set_size=20",
+        "ood=permuted",
+        "figures=none",
+    ]
     (job,) = plan([*words, f"out={tmp_path}"]).jobs
     record = run(job.config)
-    test, outside = (each.calibrated["ood_score"] for each in evaluation_of(record, tmp_path).predictions)
+    test, outside = (
+        each.calibrated["ood_score"] for each in evaluation_of(record, tmp_path).predictions
+    )
     assert (test.level, test.set_size) == ("instance", 20)
-    (told,) = (e["value"] for e in record["metrics"] if (e["metric"], e["of"]) == ("auroc", "calibrated"))
-    assert told == pytest.approx(roc_auc_score(np.repeat([0, 1], [len(test), len(outside)]), np.concatenate([test, outside])))
+    (told,) = (
+        e["value"] for e in record["metrics"] if (e["metric"], e["of"]) == ("auroc", "calibrated")
+    )
+    assert told == pytest.approx(
+        roc_auc_score(np.repeat([0, 1], [len(test), len(outside)]), np.concatenate([test, outside]))
+    )
     shutil.rmtree(tmp_path / ".store")
     again = evaluation_of(record, tmp_path).predictions
     np.testing.assert_array_equal([each.calibrated["ood_score"] for each in again], [test, outside])

@@ -1,4 +1,6 @@
-"""A picture of a paper: SVG and PDF of the same bytes each time, that say which figure they are and stay small."""
+"""A picture of a paper: SVG and PDF of the same bytes each time, that say which figure they are and
+stay small.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,18 @@ def test_a_picture_says_which_figures_it_is_and_what_they_show(paper: Path) -> N
     svg, pdf = save_picture(drawn(20), paper / "scores", paper)
     assert "<dc:title>Figure 3, 4 of Salamon et al.</dc:title>" in svg.read_text()
     assert "<dc:description>scores of rows; the same by class</dc:description>" in svg.read_text()
-    assert b"/Title (Figure 3, 4 of Salamon et al.)" in pdf.read_bytes() and b"CreationDate" not in pdf.read_bytes()
+    assert (
+        b"/Title (Figure 3, 4 of Salamon et al.)" in pdf.read_bytes()
+        and b"CreationDate" not in pdf.read_bytes()
+    )
     own, _ = save_picture(drawn(20), paper / "own_study", paper)
     assert "<dc:title>own study, on Salamon et al.</dc:title>" in own.read_text()
 
 
 def test_what_is_dense_becomes_pixels_and_text_stays_text(paper: Path) -> None:
-    few, many = (save_picture(drawn(n), paper / f"n{n}", paper)[0].read_text() for n in (DENSE, DENSE + 1))
+    few, many = (
+        save_picture(drawn(n), paper / f"n{n}", paper)[0].read_text() for n in (DENSE, DENSE + 1)
+    )
     assert "<image" not in few and few.count("<use") > DENSE
     assert many.count("<image") == 1 and many.count("<use") < 100
     assert all(re.search(r"<text[^>]*>the score</text>", svg) for svg in (few, many))

@@ -1,4 +1,6 @@
-"""Published numbers: every file of the repository is whole, and one that is not is told by its row."""
+"""Published numbers: every file of the repository is whole, and one that is not is told by its
+row.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,15 @@ import pytest
 
 from experiments.common.published import cell, read_published
 
-FOLDERS = sorted(path.parent for path in (Path(__file__).resolve().parents[3] / "experiments").rglob("published.csv"))
-ROWS = ["item,source,dataset,metric,method,value", "Table 1,p. 3,6,error,kdf,0.5", "Table 1,p. 3,6,error,kdn,0.25"]
+FOLDERS = sorted(
+    path.parent
+    for path in (Path(__file__).resolve().parents[3] / "experiments").rglob("published.csv")
+)
+ROWS = [
+    "item,source,dataset,metric,method,value",
+    "Table 1,p. 3,6,error,kdf,0.5",
+    "Table 1,p. 3,6,error,kdn,0.25",
+]
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -22,8 +31,14 @@ def test_every_file_is_whole(folder) -> None:
     ("rows", "message"),
     [
         ([row.partition(",")[2] for row in ROWS], "it lacks item"),
-        ([*ROWS, "Table 1,p. 3,6,nll,kdf,"], "has no value in row 2, and its note does not begin with 'lost in the text'"),
-        ([*ROWS, "Table 1,p. 4,6,error,kdf,0.75"], "has two values of one thing, the second in row 2"),
+        (
+            [*ROWS, "Table 1,p. 3,6,nll,kdf,"],
+            "has no value in row 2, and its note does not begin with 'lost in the text'",
+        ),
+        (
+            [*ROWS, "Table 1,p. 4,6,error,kdf,0.75"],
+            "has two values of one thing, the second in row 2",
+        ),
     ],
 )
 def test_what_is_not_is_told(tmp_path, rows, message) -> None:
@@ -34,11 +49,19 @@ def test_what_is_not_is_told(tmp_path, rows, message) -> None:
 
 def test_what_was_printed_and_is_lost_has_no_value(tmp_path) -> None:
     rows = [
-        f"{row},{note}" for row, note in zip([*ROWS, "Table 1,p. 3,6,nll,kdf,"], ["note", "", "", "lost in the text: a digit"], strict=True)
+        f"{row},{note}"
+        for row, note in zip(
+            [*ROWS, "Table 1,p. 3,6,nll,kdf,"],
+            ["note", "", "", "lost in the text: a digit"],
+            strict=True,
+        )
     ]
     (tmp_path / "published.csv").write_text("\n".join(rows) + "\n")
     numbers = read_published(tmp_path)
-    assert numbers.value.isna().tolist() == [False, False, True] and cell(numbers[numbers.metric == "nll"]) == "–"
+    assert (
+        numbers.value.isna().tolist() == [False, False, True]
+        and cell(numbers[numbers.metric == "nll"]) == "–"
+    )
 
 
 def test_a_cell_holds_one_number(tmp_path) -> None:

@@ -17,7 +17,10 @@ def test_runs_of_an_experiment_are_those_that_it_sweeps(tmp_path, configs) -> No
         write(tmp_path, config)
     assert len(configs) == 16
     found = runs_of(SIMULATIONS, tmp_path)
-    assert {(r["parent"], r["seed"], *map(r["config"]["calibrator"].get, ("variant", "distance"))) for r in found} == {
+    assert {
+        (r["parent"], r["seed"], *map(r["config"]["calibrator"].get, ("variant", "distance")))
+        for r in found
+    } == {
         (parent, seed, variant, distance)
         for parent in ("random_forest", "mlp")
         for seed in (0, 1)
@@ -29,14 +32,28 @@ def test_runs_of_an_experiment_are_those_that_it_sweeps(tmp_path, configs) -> No
 
 
 def test_a_key_that_is_free_may_differ(tmp_path) -> None:
-    small = plan([f"experiment={SIMULATIONS}", "dataset=spiral", "method=kdn", "parent.hidden=[9]", "seed=0", "dataset.n_train=50"]).jobs
+    small = plan(
+        [
+            f"experiment={SIMULATIONS}",
+            "dataset=spiral",
+            "method=kdn",
+            "parent.hidden=[9]",
+            "seed=0",
+            "dataset.n_train=50",
+        ]
+    ).jobs
     write(tmp_path, small[0].config)
     assert runs_of(SIMULATIONS, tmp_path) == []
     assert len(runs_of(SIMULATIONS, tmp_path, free=["parent.hidden"])) == 1
 
 
 def test_what_is_swept_and_is_no_group() -> None:
-    assert set(swept_numbers(SIMULATIONS)) == {"seed", "dataset.n_train", "calibrator.variant", "calibrator.distance"}
+    assert set(swept_numbers(SIMULATIONS)) == {
+        "seed",
+        "dataset.n_train",
+        "calibrator.variant",
+        "calibrator.distance",
+    }
 
 
 def test_an_experiment_that_is_built_on_another_sweeps_what_that_does() -> None:

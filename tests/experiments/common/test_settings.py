@@ -9,7 +9,10 @@ from experiments.common.settings import apart, by_size
 
 def run(n_train: int | None, found: int, **config: Any) -> dict:
     rows = {"n_train": found, "n_calibration": 10, "n_test": 1}
-    return {"dataset": rows, "config": {"dataset": {"name": "a", "n_train": n_train, "scale": "none"}, **config}}
+    return {
+        "dataset": rows,
+        "config": {"dataset": {"name": "a", "n_train": n_train, "scale": "none"}, **config},
+    }
 
 
 def test_runs_that_ask_for_equally_many_rows_are_together_whatever_a_split_gave_them() -> None:
@@ -19,7 +22,9 @@ def test_runs_that_ask_for_equally_many_rows_are_together_whatever_a_split_gave_
         "4,000 training rows, 10 calibration rows, 1 test row": [large],
     }
     full = run(5000, 4000)
-    assert by_size([large, full]) == {"4,000 training rows, 10 calibration rows, 1 test row": [large, full]}, "none is lost"
+    assert by_size([large, full]) == {
+        "4,000 training rows, 10 calibration rows, 1 test row": [large, full]
+    }, "none is lost"
     assert by_size([]) == {}
 
 
@@ -27,7 +32,13 @@ def test_what_differs_among_those_that_are_alike_is_said() -> None:
     records = [
         run(10, 10, parent={"name": "p", "max_epochs": 3, "device": "cuda"}, seed=0),
         run(10, 10, parent={"name": "p", "max_epochs": 5, "device": "cpu"}, seed=1),
-        run(20, 20, parent={"name": "p", "max_epochs": 5}, detector={"encoder": {"k": 4}}, metrics={"test": {}}),
+        run(
+            20,
+            20,
+            parent={"name": "p", "max_epochs": 5},
+            detector={"encoder": {"k": 4}},
+            metrics={"test": {}},
+        ),
         run(20, 20, parent={"name": "q"}),
     ]
     assert apart(records, ["a"] * 3 + ["b"]) == [

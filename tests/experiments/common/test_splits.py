@@ -14,5 +14,7 @@ def test_an_interval_is_wider_than_that_of_splits_that_share_nothing():
     difference = pd.Series([0.1, 0.2, 0.4, 0.1])
     plain = stats.t.interval(0.95, 3, loc=difference.mean(), scale=stats.sem(difference))
     assert half_width(difference, 0.0) == pytest.approx((plain[1] - plain[0]) / 2)
-    assert half_width(difference, 0.5) == pytest.approx((plain[1] - plain[0]) / 2 * np.sqrt(1 + 4 * 0.5))
+    assert half_width(difference, 0.5) == pytest.approx(
+        (plain[1] - plain[0]) / 2 * np.sqrt(1 + 4 * 0.5)
+    )
     assert np.isnan(half_width(pd.Series([0.1]), 0.5))

@@ -1,4 +1,6 @@
-"""Tables 1 and 4: every number is there, and what the study prints at its end, of records whose numbers are given."""
+"""Tables 1 and 4: every number is there, and what the study prints at its end, of records whose
+numbers are given.
+"""
 
 from __future__ import annotations
 
@@ -17,35 +19,160 @@ HERE = Path(__file__).resolve().parents[3] / "experiments" / "p1"
 
 def record(method: str, seed: int, value: float, sets=("cifar100", "noise"), parent=None) -> dict:
     """All of the method's numbers are ``value``, all of its parent's .25."""
-    metrics = [("error", None), ("ece_by_edges", None), ("mmc_wrong", None), *(("oce", name) for name in sets), ("mmc", "noise")]
+    metrics = [
+        ("error", None),
+        ("ece_by_edges", None),
+        ("mmc_wrong", None),
+        *(("oce", name) for name in sets),
+        ("mmc", "noise"),
+    ]
     entries = [
         {"of": of, "metric": metric, "ood": ood, "on": "ood" if ood else "test", "value": number}
         for metric, ood in metrics
         for of, number in (("parent", 0.25), ("calibrated", value))
     ]
     rows = {"name": "cifar10", "n_train": 8000, "n_calibration": 2000, "n_test": 1000}
-    calibrator = {"calibrator": method.removeprefix("gated_"), "gate": "density" if method.startswith("gated") else "none"}
-    return {**calibrator, "seed": seed, "dataset": rows, "metrics": entries, "config": {"parent": parent or {"name": "lenet"}}}
+    calibrator = {
+        "calibrator": method.removeprefix("gated_"),
+        "gate": "density" if method.startswith("gated") else "none",
+    }
+    return {
+        **calibrator,
+        "seed": seed,
+        "dataset": rows,
+        "metrics": entries,
+        "config": {"parent": parent or {"name": "lenet"}},
+    }
 
 
 def rows_of(said: str) -> list[list[str]]:
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in said.splitlines() if row.startswith("| ")]
+    return [
+        [cell.strip() for cell in row.strip("|").split("|")]
+        for row in said.splitlines()
+        if row.startswith("| ")
+    ]
 
 
 def test_ours_stands_beside_both_tables():
-    said = cifar10.beside([record(method, seed, 0.1 + 0.2 * seed) for method in ("oe", "gated_isotonic", "kdn") for seed in range(2)])
+    said = cifar10.beside(
+        [
+            record(method, seed, 0.1 + 0.2 * seed)
+            for method in ("oe", "gated_isotonic", "kdn")
+            for seed in range(2)
+        ]
+    )
     assert "8,000 training rows, 2,000 calibration rows, 1,000 test rows, 2 seeds" in said
     assert rows_of(said)[1:] == [
-        ["**Parent**", "Table 1, ViT-B16", "98.06 ± .00", ".00 ± .00", "–", ".76 ± .01", ".47 ± .01", ".44 ± .06", ".28 ± .08"],
-        ["**Parent**", "Table 4, ResNet-50", "77.78 ± .00", ".09 ± .00", "–", ".47 ± .00", ".30 ± .00", ".87 ± .00", ".90 ± .00"],
-        ["Parent", "LeNet-5, here", "75.00 ± .00", ".25 ± .00", "–", ".25 ± .00", ".25 ± .00", "–", ".25 ± .00"],
-        ["**KDN**", "Table 1, ViT-B16", "97.45 ± .00", ".00 ± .00", "–", ".65 ± .08", ".12 ± .01", ".08 ± .02", ".03 ± .02"],
-        ["**KDN**", "Table 4, ResNet-50", "76.84 ± .01", ".04 ± .00", "–", ".37 ± .01", ".20 ± .01", ".01 ± .00", ".00 ± .00"],
-        ["KDN", "LeNet-5, here", "80.00 ± 14.14", ".20 ± .14", "–", ".20 ± .14", ".20 ± .14", "–", ".20 ± .14"],
-        ["**OE**", "Table 1, ViT-B16", "97.94 ± .00", ".01 ± .00", "–", ".69 ± .01", ".29 ± .01", ".11 ± .02", ".07 ± .02"],
-        ["**OE**", "Table 4, ResNet-50", "73.95 ± .00", ".55 ± .00", "–", ".13 ± .00", ".01 ± .00", ".04 ± .01", ".00 ± .00"],
-        ["OE", "LeNet-5, here", "80.00 ± 14.14", ".20 ± .14", "–", ".20 ± .14", ".20 ± .14", "–", ".20 ± .14"],
-        ["gated isotonic", "LeNet-5, here", "80.00 ± 14.14", ".20 ± .14", "–", ".20 ± .14", ".20 ± .14", "–", ".20 ± .14"],
+        [
+            "**Parent**",
+            "Table 1, ViT-B16",
+            "98.06 ± .00",
+            ".00 ± .00",
+            "–",
+            ".76 ± .01",
+            ".47 ± .01",
+            ".44 ± .06",
+            ".28 ± .08",
+        ],
+        [
+            "**Parent**",
+            "Table 4, ResNet-50",
+            "77.78 ± .00",
+            ".09 ± .00",
+            "–",
+            ".47 ± .00",
+            ".30 ± .00",
+            ".87 ± .00",
+            ".90 ± .00",
+        ],
+        [
+            "Parent",
+            "LeNet-5, here",
+            "75.00 ± .00",
+            ".25 ± .00",
+            "–",
+            ".25 ± .00",
+            ".25 ± .00",
+            "–",
+            ".25 ± .00",
+        ],
+        [
+            "**KDN**",
+            "Table 1, ViT-B16",
+            "97.45 ± .00",
+            ".00 ± .00",
+            "–",
+            ".65 ± .08",
+            ".12 ± .01",
+            ".08 ± .02",
+            ".03 ± .02",
+        ],
+        [
+            "**KDN**",
+            "Table 4, ResNet-50",
+            "76.84 ± .01",
+            ".04 ± .00",
+            "–",
+            ".37 ± .01",
+            ".20 ± .01",
+            ".01 ± .00",
+            ".00 ± .00",
+        ],
+        [
+            "KDN",
+            "LeNet-5, here",
+            "80.00 ± 14.14",
+            ".20 ± .14",
+            "–",
+            ".20 ± .14",
+            ".20 ± .14",
+            "–",
+            ".20 ± .14",
+        ],
+        [
+            "**OE**",
+            "Table 1, ViT-B16",
+            "97.94 ± .00",
+            ".01 ± .00",
+            "–",
+            ".69 ± .01",
+            ".29 ± .01",
+            ".11 ± .02",
+            ".07 ± .02",
+        ],
+        [
+            "**OE**",
+            "Table 4, ResNet-50",
+            "73.95 ± .00",
+            ".55 ± .00",
+            "–",
+            ".13 ± .00",
+            ".01 ± .00",
+            ".04 ± .01",
+            ".00 ± .00",
+        ],
+        [
+            "OE",
+            "LeNet-5, here",
+            "80.00 ± 14.14",
+            ".20 ± .14",
+            "–",
+            ".20 ± .14",
+            ".20 ± .14",
+            "–",
+            ".20 ± .14",
+        ],
+        [
+            "gated isotonic",
+            "LeNet-5, here",
+            "80.00 ± 14.14",
+            ".20 ± .14",
+            "–",
+            ".20 ± .14",
+            ".20 ± .14",
+            "–",
+            ".20 ± .14",
+        ],
     ]
     assert cifar10.beside([]) == "no run of CIFAR-10 is there"
 
@@ -53,7 +180,10 @@ def test_ours_stands_beside_both_tables():
 def test_parents_of_one_sweep_have_lines_of_their_own():
     vit = {"name": "encoder", "model": "a/folder"}
     rows = rows_of(cifar10.beside([record("kdn", 0, 0.5), record("kdn", 0, 0.125, parent=vit)]))
-    assert [row[1:3] for row in rows if row[0] == "KDN"] == [["LeNet-5, here", "50.00"], ["a/folder, here", "87.50"]]
+    assert [row[1:3] for row in rows if row[0] == "KDN"] == [
+        ["LeNet-5, here", "50.00"],
+        ["a/folder, here", "87.50"],
+    ]
 
 
 def test_runs_with_other_rows_have_a_table_and_those_with_other_epochs_a_line():
@@ -71,7 +201,9 @@ def test_runs_with_other_rows_have_a_table_and_those_with_other_epochs_a_line():
         ["LeNet-5, here, parent.max_epochs=10", "50.00"],
         ["LeNet-5, here, parent.max_epochs=50", "87.50"],
     ]
-    assert [row[1] for row in rows_of(said) if row[0] == "Parent"][1:] == [f"LeNet-5, here, parent.max_epochs={n}" for n in (10, 50)]
+    assert [row[1] for row in rows_of(said) if row[0] == "Parent"][1:] == [
+        f"LeNet-5, here, parent.max_epochs={n}" for n in (10, 50)
+    ]
 
 
 def test_no_published_number_is_missing():
@@ -81,7 +213,9 @@ def test_no_published_number_is_missing():
     for item in TABLES:
         for method in set(METHODS.values()) - {"gated isotonic"}:
             of = published[(published.item == item) & (published.method == method)]
-            assert set(zip(of.metric, of.ood.fillna(""), strict=True)) == said and len(of) == len(said)
+            assert set(zip(of.metric, of.ood.fillna(""), strict=True)) == said and len(of) == len(
+                said
+            )
     assert len(published) == 2 * 7 * 6
     shares = published[published.metric != "accuracy"]
     assert shares.value.between(0, 1).all() and published.spread.between(0, 0.2).all()
@@ -98,17 +232,30 @@ def test_no_published_number_is_missing():
     }
 
 
-@pytest.mark.parametrize(("experiment", "parent"), [("cifar10", "lenet"), ("cifar10_vit", "encoder")])
+@pytest.mark.parametrize(
+    ("experiment", "parent"), [("cifar10", "lenet"), ("cifar10_vit", "encoder")]
+)
 def test_the_experiment_measures_these_and_trains_with_none_of_its_sets(experiment, parent):
     swept = plan([f"experiment=paper/p1/{experiment}", "seed=0"]).jobs
     called = [
-        job.config.calibrator["name"] if job.config.gate["name"] == "none" else f"gated_{job.config.calibrator['name']}" for job in swept
+        (
+            job.config.calibrator["name"]
+            if job.config.gate["name"] == "none"
+            else f"gated_{job.config.calibrator['name']}"
+        )
+        for job in swept
     ]
     assert called == list(METHODS)[1:]
     config = swept[called.index("oe")].config
     assert config.parent["name"] == parent
-    asked = {name.partition(" ")[0]: "ood" if " " in name else "test" for name in {"error": "", **COLUMNS} if name != "accuracy"}
+    asked = {
+        name.partition(" ")[0]: "ood" if " " in name else "test"
+        for name in {"error": "", **COLUMNS}
+        if name != "accuracy"
+    }
     assert all(metric in config.metrics[on] for metric, on in asked.items())
-    assert {f"oce {name}" for name in config.ood["sources"]} == {name for name in COLUMNS if " " in name}
+    assert {f"oce {name}" for name in config.ood["sources"]} == {
+        name for name in COLUMNS if " " in name
+    }
     assert {source["n"] for source in config.ood["sources"].values()} == {config.dataset["n_test"]}
     assert not any(seen_in_training(job.config.science()) for job in swept)

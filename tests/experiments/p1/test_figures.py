@@ -10,7 +10,14 @@ import pytest
 from experiments.common.published import read_published
 from experiments.p1.figures.__main__ import HERE, _images
 from experiments.p1.figures.numbers import frame
-from experiments.p1.figures.tables import FROM, GROUPS, MEASURES, SIZES, figure1_table, first_at_the_prior
+from experiments.p1.figures.tables import (
+    FROM,
+    GROUPS,
+    MEASURES,
+    SIZES,
+    figure1_table,
+    first_at_the_prior,
+)
 from tests.experiments.p1_runs import record_of
 
 
@@ -37,28 +44,45 @@ def test_the_table_has_published_theirs_and_ours(configs) -> None:
 
 @pytest.mark.parametrize(
     ("confidence", "first"),
-    [([0.9, 0.5, 0.5], 1.0), ([0.9, 0.5, 0.6], np.inf), ([0.5, 0.5, 0.5], 0.0), ([0.9, 0.52, 0.509], 2.0), ([0.5, 0.8, 0.5], 2.0)],
+    [
+        ([0.9, 0.5, 0.5], 1.0),
+        ([0.9, 0.5, 0.6], np.inf),
+        ([0.5, 0.5, 0.5], 0.0),
+        ([0.9, 0.52, 0.509], 2.0),
+        ([0.5, 0.8, 0.5], 2.0),
+    ],
 )
 def test_the_first_radius_at_the_prior_is_one_after_which_none_leaves_it(confidence, first) -> None:
     assert first_at_the_prior(np.arange(3.0), np.array(confidence)) == first
 
 
 def test_the_shapes_are_those_of_the_paper() -> None:
-    """A circle of radius 10, a rectangle of 50 × 20 and an ellipse of half axes 10 and 30, in the grey of the training images."""
+    """A circle of radius 10, a rectangle of 50 × 20 and an ellipse of half axes 10 and 30, in the
+    grey of the training images.
+    """
     images, titles = _images()
     painted = [image[0] > 0 for image in images]
     assert [title.split()[-1] for title in titles] == ["circle", "rectangle", "ellipse"]
     sides = [(one.any(axis=0).sum(), one.any(axis=1).sum()) for one in painted]
-    assert sides == [(20, 20), (50, 20), (20, 59)]  # the ends of the ellipse are thinner than a pixel
+    assert sides == [
+        (20, 20),
+        (50, 20),
+        (20, 59),
+    ]  # the ends of the ellipse are thinner than a pixel
     assert painted[1].sum() == 1000 and abs(painted[0].sum() - 100 * np.pi) < 10
-    assert {float(value) for image in images for value in np.unique(image)} == {0.0, float(np.float32(127 / 255))}
+    assert {float(value) for image in images for value in np.unique(image)} == {
+        0.0,
+        float(np.float32(127 / 255)),
+    }
 
 
 def test_published_numbers_cover_both_parents_and_distances() -> None:
     published = read_published(HERE).query("item == 'Figure 1'")
     for parent, method in GROUPS.values():
         for n in SIZES:
-            hellinger = published[(published.metric == "hellinger on the grid") & (published.n_train == n)]
+            hellinger = published[
+                (published.metric == "hellinger on the grid") & (published.n_train == n)
+            ]
             for model in (parent, f"{method} geodesic", f"{method} euclidean"):
                 assert (hellinger.method == model).sum() == 5, (model, n)
     assert set(published.metric) == {*MEASURES, FROM}

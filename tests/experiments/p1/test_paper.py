@@ -1,4 +1,6 @@
-"""What stands for which published number: keys that the paper has, values of the records, and nothing without a study or a word why."""
+"""What stands for which published number: keys that the paper has, values of the records, and
+nothing without a study or a word why.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,33 @@ def ours_of(measured: pd.DataFrame, variant: str = "", **of: object) -> list[flo
     """Means of cells; keys that no published number has are refused."""
     assert set(measured) == {*PUBLISHED.columns} - ABOUT | {"seed", "value", "variant"}
     cells = cells_of(PAPER, PUBLISHED, measured)
-    chosen = [cell for cell in cells if all(cell.published[name] == value for name, value in of.items())]
+    chosen = [
+        cell for cell in cells if all(cell.published[name] == value for name, value in of.items())
+    ]
     found = [cell.variants.get(variant) if variant else cell.ours for cell in chosen]
     return [one.mean for one in found if one is not None]
 
 
 def of_spiral(*words: str) -> list:
     """Configs of KDF with geodesic distances on the spiral, 1,000 rows and two seeds."""
-    shared = ["dataset=spiral", "dataset.n_train=1000", "method=kdf", "calibrator.distance=geodesic", "seed=0,1"]
+    shared = [
+        "dataset=spiral",
+        "dataset.n_train=1000",
+        "method=kdf",
+        "calibrator.distance=geodesic",
+        "seed=0,1",
+    ]
     return [job.config for job in plan([f"experiment={SIMULATIONS}", *shared, *words]).jobs]
 
 
-def test_figure_1_has_a_floor_for_near_rows_and_one_for_far_ones_and_ours_stands_beside(tmp_path) -> None:
+def test_figure_1_has_a_floor_for_near_rows_and_one_for_far_ones_and_ours_stands_beside(
+    tmp_path,
+) -> None:
     near = of_spiral("calibrator.variant=figure1")
     far = of_spiral(
-        "calibrator.variant=figure1", f"calibrator.floor={floors.log_floor('spiral', 'kdf', 1000, far=True)}", "ood.unit=feature"
+        "calibrator.variant=figure1",
+        f"calibrator.floor={floors.log_floor('spiral', 'kdf', 1000, far=True)}",
+        "ood.unit=feature",
     )
     ours = of_spiral("calibrator.variant=kdgraph", "ood.unit=feature")
     other = of_spiral("calibrator.variant=figure1", "calibrator.floor=-1")
@@ -48,7 +62,9 @@ def test_figure_1_has_a_floor_for_near_rows_and_one_for_far_ones_and_ours_stands
     measured = tables.measured(tmp_path)
     errors = {"item": "Figure 1", "dataset": "spiral", "metric": "error", "n_train": 1000.0}
     assert ours_of(measured, method="kdf geodesic", **errors) == pytest.approx([0.21])
-    assert ours_of(measured, "kdgraph's variant", method="kdf geodesic", **errors) == pytest.approx([0.11])
+    assert ours_of(measured, "kdgraph's variant", method="kdf geodesic", **errors) == pytest.approx(
+        [0.11]
+    )
     assert ours_of(measured, method="random_forest", **errors) == [0.25]
     first = {"item": "Figure 1", "metric": tables.FROM, "method": "kdf geodesic"}
     assert ours_of(measured, **first) == ours_of(measured, "kdgraph's variant", **first) == [2.0]
@@ -63,38 +79,69 @@ def test_far_rows_need_the_floor_and_the_radii_of_their_panels(tmp_path) -> None
 
 
 def test_floors_are_those_of_the_notebooks() -> None:
-    """At 1,000 rows of two features, log k - 10^√2 - 3: their -8.23 of k = 1e9 and -22.05 of k = 1e3."""
+    """At 1,000 rows of two features, log k - 10^√2 - 3: their -8.23 of k = 1e9 and -22.05 of k =
+    1e3.
+    """
     assert floors.log_floor("spiral", "kdf", 1000) == pytest.approx(-8.23, abs=5e-3)
-    assert floors.log_floor("spiral", "kdn", 1000, far=True) == floors.log_floor("sinewave", "kdn", 1000, far=True)
+    assert floors.log_floor("spiral", "kdn", 1000, far=True) == floors.log_floor(
+        "sinewave", "kdn", 1000, far=True
+    )
     assert floors.log_floor("spiral", "kdn", 1000, far=True) == pytest.approx(-22.05, abs=5e-3)
     lower = floors.log_floor("spiral", "kdf", 1000) - np.log(10) - 1
     assert floors.log_floor("gaussian_xor", "kdf", 10000) == pytest.approx(lower, abs=2e-4)
     words = floors.sweeps(["kdf", "kdn"], [1000], ["seed=0"])
-    swept = [name for sweep in words for word in sweep if word.startswith("dataset=") for name in word[len("dataset=") :].split(",")]
-    assert sorted(swept) == sorted(2 * ["spiral", "gaussian_xor", "circle", "sinewave", "polynomial"]) and len(words) == 6
+    swept = [
+        name
+        for sweep in words
+        for word in sweep
+        if word.startswith("dataset=")
+        for name in word[len("dataset=") :].split(",")
+    ]
+    assert (
+        sorted(swept) == sorted(2 * ["spiral", "gaussian_xor", "circle", "sinewave", "polynomial"])
+        and len(words) == 6
+    )
 
 
 def test_figure_2_of_the_stored_numbers_is_what_was_published() -> None:
     measured = in_published_terms(published_numbers())
-    cells = [cell for cell in cells_of(PAPER, PUBLISHED, measured) if cell.ours is not None and cell.published["item"] == "Figure 2"]
+    cells = [
+        cell
+        for cell in cells_of(PAPER, PUBLISHED, measured)
+        if cell.ours is not None and cell.published["item"] == "Figure 2"
+    ]
     far = [cell for cell in cells if not np.isnan(cell.published["radius"])]
     assert len(cells) == 94 - 2 and len(far) == 5 + 3 + 7 + 1  # but Euclidean distances
-    for cell in (cell for cell in cells if cell not in far):  # far ones, and the test rows beside them, are of one table more
-        assert cell.ours is not None and cell.ours.mean == pytest.approx(cell.published["value"], abs=6e-4), cell.published
+    for cell in (
+        cell for cell in cells if cell not in far
+    ):  # far ones, and the test rows beside them, are of one table more
+        assert cell.ours is not None and cell.ours.mean == pytest.approx(
+            cell.published["value"], abs=6e-4
+        ), cell.published
 
 
 def test_euclidean_distances_of_the_stored_numbers_are_what_was_published() -> None:
     measured = in_published_terms(published_numbers(distance="euclidean"))
     of = measured[measured.method.str.endswith("euclidean")]
-    assert of.method.tolist() == ["kdn euclidean", "kdf euclidean"] and of.value.round(3).tolist() == [-0.284, -0.222]
+    assert of.method.tolist() == ["kdn euclidean", "kdf euclidean"] and of.value.round(
+        3
+    ).tolist() == [-0.284, -0.222]
 
 
 def test_the_transformer_is_table_1_and_lenet_stands_beside_both() -> None:
-    measured = cifar10.in_published_terms([record("kdn", 0, 0.5), record("kdn", 0, 0.125, parent={"name": "encoder", "model": "a/folder"})])
+    measured = cifar10.in_published_terms(
+        [
+            record("kdn", 0, 0.5),
+            record("kdn", 0, 0.125, parent={"name": "encoder", "model": "a/folder"}),
+        ]
+    )
     accuracy = {"metric": "accuracy", "method": "KDN"}
     assert ours_of(measured, **accuracy) == [87.5]
     assert ours_of(measured, cifar10.LENET, **accuracy) == [50.0, 50.0]
-    assert ours_of(measured, cifar10.LENET, metric="OCE", method="Parent", ood="noise") == [0.25, 0.25]
+    assert ours_of(measured, cifar10.LENET, metric="OCE", method="Parent", ood="noise") == [
+        0.25,
+        0.25,
+    ]
 
 
 def test_the_time_of_training_is_a_power_of_the_rows(monkeypatch) -> None:

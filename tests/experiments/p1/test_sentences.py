@@ -1,4 +1,6 @@
-"""What is asked of the sentences of Dey et al., of numbers that are given: every claim can hold and can fail."""
+"""What is asked of the sentences of Dey et al., of numbers that are given: every claim can hold and
+can fail.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,17 @@ def plane(geodesic: float, far: float) -> pd.DataFrame:
                 {**shared, "model": model, "on": on, "metric": metric, "at": np.nan, "value": value}
                 for on, metric in (("test", "error"), ("grid", "hellinger"))
             ]
-        rows += [{**shared, "model": "geodesic", "on": "ood", "metric": "mmc", "at": at, "value": 0.5 + far * at} for at in (5.0, 10.0)]
+        rows += [
+            {
+                **shared,
+                "model": "geodesic",
+                "on": "ood",
+                "metric": "mmc",
+                "at": at,
+                "value": 0.5 + far * at,
+            }
+            for at in (5.0, 10.0)
+        ]
     return pd.DataFrame(rows)
 
 
@@ -33,14 +45,25 @@ def test_the_plane_of_dey_et_al() -> None:
         == all_are(p1.of_plane(bad), False)
         == {"fig1_accuracy", "fig1_hellinger", "fig1_geodesic", "intro"}
     )
-    assert all_are(p1.of_far_rows(good), True) == all_are(p1.of_far_rows(bad), False) == {"fig1_prior", "intro"}
+    assert (
+        all_are(p1.of_far_rows(good), True)
+        == all_are(p1.of_far_rows(bad), False)
+        == {"fig1_prior", "intro"}
+    )
 
 
 def test_trunk_of_dey_et_al() -> None:
     def trunk(geodesic: tuple[float, float], euclidean: tuple[float, float]) -> pd.DataFrame:
         shared = {"parent": "mlp", "variant": "reference", "on": "test", "n_train": 1000}
         rows = [
-            {**shared, "model": model, "n_dims": n_dims, "metric": metric, "seed": seed, "value": value + jitter(seed) * n_dims / 100}
+            {
+                **shared,
+                "model": model,
+                "n_dims": n_dims,
+                "metric": metric,
+                "seed": seed,
+                "value": value + jitter(seed) * n_dims / 100,
+            }
             for model, values in (("geodesic", geodesic), ("euclidean", euclidean))
             for n_dims, value in zip((2, 10, 100), (9.0, *values), strict=True)
             for metric in ("error", "hellinger")
@@ -77,27 +100,48 @@ def test_maps_of_dey_et_al(model, holds) -> None:
 def test_what_fewer_polytopes_and_an_encoder_save() -> None:
     def pruned(factor: float, cost: float) -> pd.DataFrame:
         shared = {"method": "KDF", "simulation": "spiral"}
-        both = {"all": (0.1, 0.05, 4.0, 2.0), "tenth": (0.1 + cost, 0.05 + cost, 4.0 * factor, 2.0 * factor)}
+        both = {
+            "all": (0.1, 0.05, 4.0, 2.0),
+            "tenth": (0.1 + cost, 0.05 + cost, 4.0 * factor, 2.0 * factor),
+        }
         columns = ("error", "ECE", "fit", "predict")
         rows = [
-            {**shared, "kept": kept, "seed": s, **{name: value + jitter(s) for name, value in zip(columns, values, strict=True)}}
+            {
+                **shared,
+                "kept": kept,
+                "seed": s,
+                **{name: value + jitter(s) for name, value in zip(columns, values, strict=True)},
+            }
             for kept, values in both.items()
             for s in SEEDS
         ]
         return pd.DataFrame(rows)
 
     def behind(power: float) -> pd.DataFrame:
-        seconds = {"pixels": lambda n: n / 1000, "embedding": lambda n: 0.5 * (n / 1000) ** power * (1 if power < 1 else 4)}
+        seconds = {
+            "pixels": lambda n: n / 1000,
+            "embedding": lambda n: 0.5 * (n / 1000) ** power * (1 if power < 1 else 4),
+        }
         rows = [
-            {"rows": n, "seed": s, "place": place, "fit": of(n) * (1 + jitter(s)), "predict": of(n) * (1 + jitter(s))}
+            {
+                "rows": n,
+                "seed": s,
+                "place": place,
+                "fit": of(n) * (1 + jitter(s)),
+                "predict": of(n) * (1 + jitter(s)),
+            }
             for place, of in seconds.items()
             for n in scaling.IMAGES
             for s in SEEDS
         ]
         return pd.DataFrame(rows)
 
-    assert all_are([*scaling.of_pruning(pruned(0.5, 0.001)), *scaling.of_encoder(behind(0.5))], True) == {"pruning", "encoder_scales"}
-    assert all_are([*scaling.of_pruning(pruned(1.5, 0.02)), *scaling.of_encoder(behind(2.0))], False) == {"pruning", "encoder_scales"}
+    assert all_are(
+        [*scaling.of_pruning(pruned(0.5, 0.001)), *scaling.of_encoder(behind(0.5))], True
+    ) == {"pruning", "encoder_scales"}
+    assert all_are(
+        [*scaling.of_pruning(pruned(1.5, 0.02)), *scaling.of_encoder(behind(2.0))], False
+    ) == {"pruning", "encoder_scales"}
 
 
 def many(ours: tuple[float, float, float], others: tuple[float, float, float]) -> Tables:
@@ -105,11 +149,24 @@ def many(ours: tuple[float, float, float], others: tuple[float, float, float]) -
     rng = np.random.default_rng(0)
     values = {"parent": (0.2, 0.1, 0.3), "kdf": ours, "isotonic": others, "sigmoid": others}
     rows = [
-        {"dataset": f"t{i}", "method": method, "seed": 0, "error": e, "ece_by_edges": c, "oce@5": o * (1 + 1e-3 * rng.random())}
+        {
+            "dataset": f"t{i}",
+            "method": method,
+            "seed": 0,
+            "error": e,
+            "ece_by_edges": c,
+            "oce@5": o * (1 + 1e-3 * rng.random()),
+        }
         for i in range(10)
         for method, (e, c, o) in values.items()
     ]
-    return Tables("random_forest", pd.DataFrame(rows).set_index(["dataset", "method", "seed"]), {f"t{i}": 100 for i in range(10)}, {}, {})
+    return Tables(
+        "random_forest",
+        pd.DataFrame(rows).set_index(["dataset", "method", "seed"]),
+        {f"t{i}": 100 for i in range(10)},
+        {},
+        {},
+    )
 
 
 def test_many_tables_of_dey_et_al() -> None:
@@ -127,14 +184,26 @@ def test_many_tables_of_dey_et_al() -> None:
     }
     assert all(verdicts == {True} for verdicts in good.values()), good
     bad = held(p1.of_tables(many((0.25, 0.2, 0.4), (0.1, 0.15, 0.05))))
-    assert all(verdicts == {False} for name, verdicts in bad.items() if name != "forest_uncalibrated"), bad
+    assert all(
+        verdicts == {False} for name, verdicts in bad.items() if name != "forest_uncalibrated"
+    ), bad
     assert bad["forest_uncalibrated"] == {True, False}  # the forest itself is as it was
 
 
 @pytest.mark.parametrize(("ours", "parent", "holds"), [(0.6, 0.95, True), (0.9, 0.5, False)])
 def test_shifts_of_dey_et_al(ours, parent, holds, monkeypatch, tmp_path) -> None:
     rows = [
-        {"on": "ood", "metric": "mmc", "ood": "size", "param": "size", "model": model, "at": at, "id": at == 1.0, "seed": 0, "value": value}
+        {
+            "on": "ood",
+            "metric": "mmc",
+            "ood": "size",
+            "param": "size",
+            "model": model,
+            "at": at,
+            "id": at == 1.0,
+            "seed": 0,
+            "value": value,
+        }
         for model, inside, outside in (("kdn", 0.8, ours), ("parent", 0.99, parent))
         for at, value in ((1.0, inside), (2.0, outside))
     ]

@@ -12,12 +12,24 @@ pytestmark = pytest.mark.slow
 
 
 def test_tables_of_networks_and_of_merged_polytopes(tmp_path, monkeypatch, capsys) -> None:
-    jobs = [job for name in ("networks", "prune") for job in plan([f"experiment=bench/{name}", "dataset=spiral", "seed=0,1"]).jobs]
+    jobs = [
+        job
+        for name in ("networks", "prune")
+        for job in plan([f"experiment=bench/{name}", "dataset=spiral", "seed=0,1"]).jobs
+    ]
     for job in jobs:
-        write(tmp_path, job.config, error={None: 0.1, 0.1: 0.2, 0.01: 0.3}[job.config.calibrator.get("max_polytopes")])
+        write(
+            tmp_path,
+            job.config,
+            error={None: 0.1, 0.1: 0.2, 0.01: 0.3}[job.config.calibrator.get("max_polytopes")],
+        )
     monkeypatch.setattr("sys.argv", ["tables.py", str(tmp_path)])
     tables.main()
-    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("#", "| spiral", "| default", "| max"))]
+    found = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith(("#", "| spiral", "| default", "| max"))
+    ]
     rest = "0.2000 | 0.0500 | 0.0100 | 0.0000 | 2 |"
     pruned = [
         f"| {setting} | {error} | 0.0100 (0.0100) | 0.0000 (0.0000) |"

@@ -8,19 +8,34 @@ from sklearn.model_selection import train_test_split
 
 from experiments.common.claims import kept
 from experiments.p2 import bandwidths
-from experiments.p2.bandwidths import ALL_ROWS, FIXED, PRECISION, REFLECTED, RULE, Record, claims, of_forest, study, table
+from experiments.p2.bandwidths import (
+    ALL_ROWS,
+    FIXED,
+    PRECISION,
+    REFLECTED,
+    RULE,
+    Record,
+    claims,
+    of_forest,
+    study,
+    table,
+)
 
 
 @pytest.fixture(scope="module")
 def record() -> Record:
-    """Scores of three classes that are calibrated, but for the last, whose rows are always right."""
+    """Scores of three classes that are calibrated, but for the last, whose rows are always
+    right.
+    """
     rng = np.random.default_rng(0)
     X = rng.dirichlet(np.ones(3), 800)
     y = np.array([2 if row.argmax() == 2 else rng.choice(3, p=row) for row in X])
     return Record("made", X, y)
 
 
-def confidence(record: Record, held: np.ndarray, at: np.ndarray, k: int, bandwidth: float, images: bool) -> np.ndarray:
+def confidence(
+    record: Record, held: np.ndarray, at: np.ndarray, k: int, bandwidth: float, images: bool
+) -> np.ndarray:
     """Kernel sums of right rows by those of all rows that are predicted as k."""
     mine = held[record.X[held].argmax(axis=1) == k]
     sums = []
@@ -42,25 +57,48 @@ def test_a_row_is_what_a_fit_on_one_half_says_of_the_other(record) -> None:
     right = record.X[use].argmax(axis=1) == record.y[use]
     for images, method in ((False, "0.1"), (True, f"0.1 {REFLECTED}")):
         clipped = said[images].clip(1e-12, 1 - 1e-12)
-        assert found.nll[method] == pytest.approx(-np.log(np.where(right, clipped, 1 - clipped)).mean(), rel=1e-3)  # a grid of 512 scores
-    assert found.moved[f"0.1 {REFLECTED}"] == pytest.approx(np.abs(said[True] - said[False]).mean(), rel=0.02)
-    assert found.loc[RULE, ["curves", "classes"]].tolist() == [2, 2]  # the third class has no wrong row
+        assert found.nll[method] == pytest.approx(
+            -np.log(np.where(right, clipped, 1 - clipped)).mean(), rel=1e-3
+        )  # a grid of 512 scores
+    assert found.moved[f"0.1 {REFLECTED}"] == pytest.approx(
+        np.abs(said[True] - said[False]).mean(), rel=0.02
+    )
+    assert found.loc[RULE, ["curves", "classes"]].tolist() == [
+        2,
+        2,
+    ]  # the third class has no wrong row
 
 
 def test_fits_that_are_made_and_what_is_said_of_them(record, tmp_path, monkeypatch, capsys) -> None:
-    both = {f"{width}{end}" for width in (*FIXED, RULE) for end in ("", f" {REFLECTED}")} | {PRECISION}
+    both = {f"{width}{end}" for width in (*FIXED, RULE) for end in ("", f" {REFLECTED}")} | {
+        PRECISION
+    }
     found = study(record, 2)
     assert set(found.method) == both | {ALL_ROWS} and set(found.seed) == {0, 1}
     alone = Record("counts", record.X, record.y, knows_others=False)
     assert set(study(alone, 1).method) == both
-    assert {name for one in claims("made", found) for name in one.of} == {"bulletproof_bandwidth", "boundary", "only_positives"}
+    assert {name for one in claims("made", found) for name in one.of} == {
+        "bulletproof_bandwidth",
+        "boundary",
+        "only_positives",
+    }
     assert table(found).count("\n") == 1 + len(both) + 1 + 2
     np.savez(tmp_path / "scores.npz", predictions=record.X, ground_truth=record.y)
-    words = ["bandwidths", str(tmp_path / "scores.npz"), "--forests", "--seeds", "2", "--keep", str(tmp_path)]
+    words = [
+        "bandwidths",
+        str(tmp_path / "scores.npz"),
+        "--forests",
+        "--seeds",
+        "2",
+        "--keep",
+        str(tmp_path),
+    ]
     monkeypatch.setattr("sys.argv", words)
     bandwidths.main()
     assert "## scores: 800 rows" in capsys.readouterr().out
-    assert [one.text for one in kept(tmp_path, "p2_bandwidths")] == [one.text for one in claims("scores", found)]
+    assert [one.text for one in kept(tmp_path, "p2_bandwidths")] == [
+        one.text for one in claims("scores", found)
+    ]
 
 
 def test_a_forest_scores_rows_that_it_did_not_learn(monkeypatch) -> None:

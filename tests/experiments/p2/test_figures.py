@@ -1,4 +1,6 @@
-"""Figures on PhANNs: curves are the calibrators' own, numbers agree with naive ones, and a claim that does not hold is told."""
+"""Figures on PhANNs: curves are the calibrators' own, numbers agree with naive ones, and a claim
+that does not hold is told.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ PER_CLASS = 60
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    """As many rows of each class, whose scores stand in the middle of bins as those of PhANNs do; higher ones are right more often."""
+    """As many rows of each class, whose scores stand in the middle of bins as those of PhANNs do;
+    higher ones are right more often.
+    """
     rng = np.random.default_rng(0)
     k = len(ORDER)
     predicted = np.repeat(np.arange(k), PER_CLASS)
@@ -52,7 +56,16 @@ def study() -> Study:
     parent = GivenScores().fit(X)
     models = {"none": Model(parent)}
     for method, (kind, options) in CALIBRATORS.items():
-        models[method] = Model(parent, {"calibrator": kind(FrozenEstimator(parent), **options).fit(X, y, X_calibration=X, y_calibration=y)})
+        models[method] = Model(
+            parent,
+            {
+                "calibrator": (
+                    kind(FrozenEstimator(parent), **options).fit(
+                        X, y, X_calibration=X, y_calibration=y
+                    )
+                )
+            },
+        )
     return Study(X, y, ORDER, models)
 
 
@@ -60,7 +73,9 @@ def test_rows_at_a_score_are_predicted_as_the_class() -> None:
     rows = rows_at(np.array([0.15, 0.5, 1.0]), 2, 11)
     np.testing.assert_allclose(rows.sum(axis=1), 1)
     assert rows.argmax(axis=1).tolist() == [2, 2, 2] and rows[:, 2].tolist() == [0.15, 0.5, 1.0]
-    with pytest.raises(ValueError, match=r"^a score of 0.05 may be no largest one of 11: it must be above 1/11$"):
+    with pytest.raises(
+        ValueError, match=r"^a score of 0.05 may be no largest one of 11: it must be above 1/11$"
+    ):
         rows_at(np.array([0.05]), 0, 11)
 
 
@@ -69,7 +84,9 @@ def test_a_curve_is_what_the_calibrator_says(study) -> None:
     score, right = study.top.confidence[study.mine("HTJ")], study.correct[study.mine("HTJ")]
     by_hand = [right[(score > low) & (score <= low + 0.1)].mean() for low in (0.2, 0.8)]
     np.testing.assert_allclose(study.curve("histogram", "HTJ", scores), by_hand)
-    np.testing.assert_allclose(study.curve("cum", "HTJ", scores), [right[score >= at].mean() for at in scores])
+    np.testing.assert_allclose(
+        study.curve("cum", "HTJ", scores), [right[score >= at].mean() for at in scores]
+    )
     np.testing.assert_allclose(study.curve("none", "HTJ", scores), scores)
 
 
@@ -106,19 +123,28 @@ def test_a_histogram_becomes_a_confidence_bin_by_bin(study) -> None:
     left, right = schematics.figure3(study, "HTJ").axes
     of_right, of_wrong = study.scores("HTJ")
     by_hand = [np.histogram(scores, np.linspace(0, 1, 11))[0] for scores in (of_right, of_wrong)]
-    drawn = {str(patch.get_label()): np.asarray(patch.get_data()[0]) for patch in left.patches if isinstance(patch, StepPatch)}
+    drawn = {
+        str(patch.get_label()): np.asarray(patch.get_data()[0])
+        for patch in left.patches
+        if isinstance(patch, StepPatch)
+    }
     np.testing.assert_allclose(drawn["right"], by_hand[0])
     np.testing.assert_allclose(drawn["wrong"], by_hand[0] + by_hand[1])
     (share,) = [patch.get_data()[0] for patch in right.patches if isinstance(patch, StepPatch)]
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(share, by_hand[0] / (by_hand[0] + by_hand[1]))
-    assert f"{by_hand[0][5]} right of {by_hand[0][5] + by_hand[1][5]}" in [text.get_text() for text in left.texts]
+    assert f"{by_hand[0][5]} right of {by_hand[0][5] + by_hand[1][5]}" in [
+        text.get_text() for text in left.texts
+    ]
 
 
 def test_a_density_is_the_sum_of_its_kernels() -> None:
     scores, at = np.array([0.2, 0.5, 0.5, 0.9]), np.linspace(-1, 2, 3001)
     found = densities.density(scores, at, 0.05)
-    naive = np.mean([np.exp(-((at - s) ** 2) / (2 * 0.05**2)) / np.sqrt(2 * np.pi) / 0.05 for s in scores], axis=0)
+    naive = np.mean(
+        [np.exp(-((at - s) ** 2) / (2 * 0.05**2)) / np.sqrt(2 * np.pi) / 0.05 for s in scores],
+        axis=0,
+    )
     np.testing.assert_allclose(found, naive, rtol=1e-9, atol=1e-12)
     assert np.trapezoid(found, at) == pytest.approx(1, abs=1e-6)
 
@@ -155,11 +181,24 @@ def test_claims_hold_or_fail_by_the_numbers(study) -> None:
     here = told(study)
     order = "b_mon ≥ b_mon2 ≥ b_mon4 on every class"
     assert here[order]
-    turned = replace(study, models={**study.models, "kde_b_mon": study.models["kde_b_mon4"], "kde_b_mon4": study.models["kde_b_mon"]})
+    turned = replace(
+        study,
+        models={
+            **study.models,
+            "kde_b_mon": study.models["kde_b_mon4"],
+            "kde_b_mon4": study.models["kde_b_mon"],
+        },
+    )
     assert not told(turned)[order]
-    (calibrated,) = [text for text in here if text.startswith("KDE(b_mon2) is better than uncalibrated on every class")]
+    (calibrated,) = [
+        text
+        for text in here
+        if text.startswith("KDE(b_mon2) is better than uncalibrated on every class")
+    ]
     assert here[calibrated]
-    assert not told(replace(study, models={**study.models, "none": study.models["kde"]}))[calibrated]
+    assert not told(replace(study, models={**study.models, "none": study.models["kde"]}))[
+        calibrated
+    ]
 
 
 def test_the_claim_on_minor_capsid_reads_its_precision(study) -> None:
@@ -173,15 +212,19 @@ def test_the_claim_on_minor_capsid_reads_its_precision(study) -> None:
 
 
 def test_held_out_halves_share_no_row_and_are_judged_by_the_other(study) -> None:
-    alone = replace(study, models={method: study.models[method] for method in ("none", "histogram")})
+    alone = replace(
+        study, models={method: study.models[method] for method in ("none", "histogram")}
+    )
     (half,) = held_out(alone, 1)
     assert len(half.y) == len(study.y) / 2
     in_sample = alone.fitted_to(half.X, half.y)
-    assert np.mean(list(half.nll["histogram"].values())) > np.mean(list(in_sample.nll["histogram"].values()))
+    assert np.mean(list(half.nll["histogram"].values())) > np.mean(
+        list(in_sample.nll["histogram"].values())
+    )
 
 
 def test_claims_of_several_count_those_that_hold(study) -> None:
-    (first, *_) = of_several([study])
+    first, *_ = of_several([study])
     assert first.found.startswith(f"in {int(first.holds)} of 1 draws")
 
 
@@ -190,7 +233,17 @@ def test_verdicts_say_pass_or_fail_and_count() -> None:
     assert told == "- pass: a. 1\n- FAIL: b. 2\n\n1 of 2 hold."
 
 
-@pytest.mark.parametrize("draw", [joint.figure1, curves.figure7, curves.figure8, curves.figure13, densities.figure5, bars.figure17])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        joint.figure1,
+        curves.figure7,
+        curves.figure8,
+        curves.figure13,
+        densities.figure5,
+        bars.figure17,
+    ],
+)
 def test_it_is_drawn_on_the_scale_of_the_paper(study, draw) -> None:
     figure = draw(study)
     figure.canvas.draw()
@@ -199,7 +252,14 @@ def test_it_is_drawn_on_the_scale_of_the_paper(study, draw) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draw", [curves.figure9, curves.figure14, lambda study: densities.figure15(study, densities.added(study))])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        curves.figure9,
+        curves.figure14,
+        lambda study: densities.figure15(study, densities.added(study)),
+    ],
+)
 def test_figures_of_many_panels_are_drawn(study, draw) -> None:
     draw(study).canvas.draw()
 
@@ -213,12 +273,23 @@ def test_figure_6_of_another_data_set(study) -> None:
 @pytest.mark.slow
 def test_runs_are_found_and_their_models_with_them(study, kdg, tmp_path) -> None:
     labels = np.array(ORDER)[study.y]
-    pd.DataFrame(study.X, columns=list(ORDER)).assign(label=labels).to_parquet(tmp_path / "rows.parquet")
+    pd.DataFrame(study.X, columns=list(ORDER)).assign(label=labels).to_parquet(
+        tmp_path / "rows.parquet"
+    )
     code, _, err = kdg(
-        "run", "-m", "experiment=paper/p2/phanns", "dataset.path=rows.parquet", "calibrator=none,histogram", "hydra/launcher=basic"
+        "run",
+        "-m",
+        "experiment=paper/p2/phanns",
+        "dataset.path=rows.parquet",
+        "calibrator=none,histogram",
+        "hydra/launcher=basic",
     )
     assert code == 0, err
     found = study_of(tmp_path / "outputs")
-    assert found is not None and set(found.models) == {"none", "histogram"} and len(found.y) == len(study.y)
+    assert (
+        found is not None
+        and set(found.models) == {"none", "histogram"}
+        and len(found.y) == len(study.y)
+    )
     assert found.nll["histogram"] == pytest.approx(study.nll["histogram"])
     assert study_of(tmp_path / "nothing") is None

@@ -1,4 +1,6 @@
-"""Label shift: weights are rows repeated, frequencies are those that are asked for, and knowing them repairs calibration."""
+"""Label shift: weights are rows repeated, frequencies are those that are asked for, and knowing
+them repairs calibration.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ from experiments.p2.label_shift import (
 )
 from kdgraph.metrics import TopLabel
 
-KINDS = [NONE, *(f"one class × {factor:g}" for factor in FACTORS), *(f"Dirichlet({c:g})" for c in CONCENTRATIONS)]
+KINDS = [
+    NONE,
+    *(f"one class × {factor:g}" for factor in FACTORS),
+    *(f"Dirichlet({c:g})" for c in CONCENTRATIONS),
+]
 
 
 def record(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -57,10 +63,15 @@ def test_a_weight_is_a_row_that_many_times() -> None:
     X, y = record(90)
     top, weight = TopLabel.of(X), np.random.default_rng(0).integers(0, 4, 90)
     many = np.repeat(np.arange(90), weight)
-    weighted, repeated = judged(top, y, weight.astype(float)), judged(top[many], y[many], np.ones(len(many)))
+    weighted, repeated = (
+        judged(top, y, weight.astype(float)),
+        judged(top[many], y[many], np.ones(len(many))),
+    )
     assert weighted == pytest.approx(repeated)
     score, right, k = top.confidence[many], top.correct(y)[many], top.predicted[many]
-    naive = sum(abs((score[k == one] - right[k == one]).mean()) * (k == one).mean() for one in range(3))
+    naive = sum(
+        abs((score[k == one] - right[k == one]).mean()) * (k == one).mean() for one in range(3)
+    )
     assert repeated["gap"] == pytest.approx(naive)
     assert repeated["brier"] == pytest.approx(((score - right) ** 2).mean())
     assert repeated["nll"] == pytest.approx(-np.log(np.where(right, score, 1 - score)).mean())
@@ -71,8 +82,15 @@ def test_a_calibrator_of_weighted_rows_is_that_of_rows_repeated(method) -> None:
     X, y = record(300)
     weight = np.array([1, 3, 2])[y]
     many, new = np.repeat(np.arange(300), weight), record(50, seed=1)[0]
-    weighted, repeated = confidence(method, X, y, weight, new), confidence(method, X[many], y[many], None, new)
-    np.testing.assert_allclose(weighted.confidence, repeated.confidence, atol=2e-4 if method in ("sts", "csts", "tswa") else 1e-9)
+    weighted, repeated = (
+        confidence(method, X, y, weight, new),
+        confidence(method, X[many], y[many], None, new),
+    )
+    np.testing.assert_allclose(
+        weighted.confidence,
+        repeated.confidence,
+        atol=2e-4 if method in ("sts", "csts", "tswa") else 1e-9,
+    )
 
 
 def test_where_scores_are_calibrated_a_shift_opens_a_gap_that_known_frequencies_close() -> None:
@@ -80,7 +98,12 @@ def test_where_scores_are_calibrated_a_shift_opens_a_gap_that_known_frequencies_
     half = slice(0, 3000), slice(3000, 6000)
     shift = Shift("one", np.array([6.0, 1.0, 1.0]))
     weight = [shift.weight[y[rows]] for rows in half]
-    fits = {known: confidence("histogram", X[half[0]], y[half[0]], weight[0] if known else None, X[half[1]]) for known in (False, True)}
+    fits = {
+        known: confidence(
+            "histogram", X[half[0]], y[half[0]], weight[0] if known else None, X[half[1]]
+        )
+        for known in (False, True)
+    }
     gap = {known: judged(top, y[half[1]], weight[1])["gap"] for known, top in fits.items()}
     at_rest = judged(fits[False], y[half[1]], np.ones(3000))["gap"]
     assert gap[False] > 0.1 > 0.03 > gap[True]
@@ -94,14 +117,19 @@ def small() -> pd.DataFrame:
 
 def test_the_study_judges_every_method_under_every_shift(small) -> None:
     here = small[small.method == "histogram"]
-    assert here.groupby("fit").size().to_dict() == {"unshifted": 1 + 1 + 3 * 4 + 2, "weighted": 1 + 3 * 4 + 2}
+    assert here.groupby("fit").size().to_dict() == {
+        "unshifted": 1 + 1 + 3 * 4 + 2,
+        "weighted": 1 + 3 * 4 + 2,
+    }
     at_rest = here[here.kind == NONE].set_index("fit")
     assert at_rest.nll["weighted"] == at_rest.nll["unshifted"]
     assert (small[small.kind == IN_SAMPLE].fit == "unshifted").all()
 
 
 def made_up(spread: float, error: float) -> pd.DataFrame:
-    """Two methods that are ``spread`` apart, and lose ``error`` where classes shift; knowing the frequencies repairs all of it."""
+    """Two methods that are ``spread`` apart, and lose ``error`` where classes shift; knowing the
+    frequencies repairs all of it.
+    """
     rows = []
     for place, kind in enumerate([IN_SAMPLE, *KINDS]):
         for method, level in (("histogram", 0.2), ("sts", 0.2 + spread)):
@@ -118,7 +146,18 @@ def made_up(spread: float, error: float) -> pd.DataFrame:
                             **dict.fromkeys(("nll", "brier", "gap"), value),
                         }
                     )
-        rows.append({"kind": kind, "seed": 0, "shift": place, "method": NONE, "fit": "uncalibrated", "nll": 0.5, "brier": 0.3, "gap": 0.2})
+        rows.append(
+            {
+                "kind": kind,
+                "seed": 0,
+                "shift": place,
+                "method": NONE,
+                "fit": "uncalibrated",
+                "nll": 0.5,
+                "brier": 0.3,
+                "gap": 0.2,
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -126,13 +165,20 @@ def test_error_and_spread_are_those_of_the_numbers() -> None:
     found = summary(made_up(0.01, 0.03), ["histogram", "sts"])
     assert found.spread["nll"] == pytest.approx({NONE: 0.01, IN_SAMPLE: 0.01, WITHOUT_WORST: 0})
     assert ratios(found, "nll", NONE) == pytest.approx(dict.fromkeys(KINDS[1:], 3))
-    assert found.error["brier"] == pytest.approx(dict.fromkeys(KINDS[1:], 0.03)) and found.worst["nll"] == pytest.approx(found.error["nll"])
+    assert found.error["brier"] == pytest.approx(dict.fromkeys(KINDS[1:], 0.03)) and found.worst[
+        "nll"
+    ] == pytest.approx(found.error["nll"])
 
 
 @pytest.mark.parametrize(("spread", "error", "holds"), [(0.01, 0.03, True), (0.03, 0.01, False)])
 def test_claims_hold_where_the_error_is_larger(spread, error, holds) -> None:
     told = list(claims(summary(made_up(spread, error), ["histogram", "sts"]), ["histogram", "sts"]))
-    assert [claim.holds for claim in told] == [*[holds] * 4, True, True, True]  # one of two techniques has no spread
+    assert [claim.holds for claim in told] == [
+        *[holds] * 4,
+        True,
+        True,
+        True,
+    ]  # one of two techniques has no spread
     assert set(STRONG) <= set(KINDS)
 
 
@@ -142,4 +188,6 @@ def test_tables_have_a_row_for_each_kind(small) -> None:
     assert len(ratio_table(found).splitlines()) == 2 + 6
     lines = loss_table(found, methods, "nll").splitlines()
     assert [line.split("|")[1].strip() for line in lines[2:-2]] == [IN_SAMPLE, *KINDS]
-    assert [line.split("|")[1].strip() for line in gap_table(found, methods).splitlines()[2:]] == KINDS
+    assert [
+        line.split("|")[1].strip() for line in gap_table(found, methods).splitlines()[2:]
+    ] == KINDS

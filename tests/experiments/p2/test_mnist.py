@@ -11,7 +11,15 @@ from scipy.special import log_softmax, softmax
 from experiments.p2.mnist import __main__ as command
 from experiments.p2.mnist import figures, pool, readings
 from experiments.p2.mnist.claims import claims
-from experiments.p2.mnist.measure import ALL, METHODS, UNCALIBRATED, errors, measure, measured, members_of
+from experiments.p2.mnist.measure import (
+    ALL,
+    METHODS,
+    UNCALIBRATED,
+    errors,
+    measure,
+    measured,
+    members_of,
+)
 from experiments.p2.mnist.pool import Pool, together, train
 from experiments.p2.mnist.tables import by_class, overall
 from kdgraph.errors import DataError
@@ -28,7 +36,9 @@ def said(tmp_path) -> Pool:
     log_proba = {}
     for name, y in labels.items():
         signal = 2.0 * np.eye(10)[y] + rng.normal(size=(ROWS, 10))  # what all networks see of a row
-        log_proba[name] = log_softmax(signal + rng.normal(size=(NETWORKS, ROWS, 10)), axis=2).astype(np.float32)
+        log_proba[name] = log_softmax(
+            signal + rng.normal(size=(NETWORKS, ROWS, 10)), axis=2
+        ).astype(np.float32)
     return Pool(tmp_path, log_proba, labels)
 
 
@@ -38,8 +48,14 @@ def test_what_an_ensemble_says(said):
     np.testing.assert_array_equal(members, members_of(3, NETWORKS))
     log_proba = said.log_proba["2"][members].astype(float)
     product = np.exp(log_proba).prod(axis=0)
-    np.testing.assert_allclose(said.ensemble(members, "sum_logs")["2"], product / product.sum(axis=1, keepdims=True), rtol=1e-6)
-    np.testing.assert_allclose(together(log_proba, "mean"), softmax(log_proba, axis=2).mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(
+        said.ensemble(members, "sum_logs")["2"],
+        product / product.sum(axis=1, keepdims=True),
+        rtol=1e-6,
+    )
+    np.testing.assert_allclose(
+        together(log_proba, "mean"), softmax(log_proba, axis=2).mean(axis=0), rtol=1e-5
+    )
 
 
 def test_errors_are_those_of_a_loop():
@@ -55,8 +71,12 @@ def test_errors_are_those_of_a_loop():
             gaps.setdefault(int(np.ceil(c * 15)), []).append(right - c)
         n = len(costs)
         assert found[str(k), "NLL"] == pytest.approx(np.mean(costs))
-        assert found[str(k), "ECE1"] == pytest.approx(sum(abs(sum(gap)) for gap in gaps.values()) / n)
-        assert found[str(k), "ECE2"] == pytest.approx(np.sqrt(sum(len(gap) * np.mean(gap) ** 2 for gap in gaps.values()) / n))
+        assert found[str(k), "ECE1"] == pytest.approx(
+            sum(abs(sum(gap)) for gap in gaps.values()) / n
+        )
+        assert found[str(k), "ECE2"] == pytest.approx(
+            np.sqrt(sum(len(gap) * np.mean(gap) ** 2 for gap in gaps.values()) / n)
+        )
     mean = sum(found[str(k), "NLL"] * (top.predicted == k).sum() for k in range(3)) / 200
     assert found[ALL, "NLL"] == pytest.approx(mean)
 
@@ -72,23 +92,48 @@ def test_a_study_from_networks_to_tables_and_figures(said, monkeypatch):
     assert set(found.method) == {*METHODS, UNCALIBRATED}
     table = overall(found)
     assert table.count("\n") == 1 + len(METHODS) + 1
-    value = found[(found.method == "STS") & (found.metric == "NLL") & (found.test_set == "2") & (found["class"] == "4")].value
+    value = found[
+        (found.method == "STS")
+        & (found.metric == "NLL")
+        & (found.test_set == "2")
+        & (found["class"] == "4")
+    ].value
     cell = by_class(found, "NLL").splitlines()[2].split("|")[6]
     assert float(cell.split("/")[1]) == pytest.approx(value.median(), abs=5e-4)  # three digits
-    drawn = [*figures.of_ensemble(said, "mean"), *figures.of_medians(found), *figures.of_fully_trained(said, "mean")]
+    drawn = [
+        *figures.of_ensemble(said, "mean"),
+        *figures.of_medians(found),
+        *figures.of_fully_trained(said, "mean"),
+    ]
     assert [name for name, _ in drawn] == [
-        "figure4", "figure10", "figure11", "figure12", "figure14b", "figure18", "figure19", "figure16_joint", "figure16"]  # fmt: skip
+        "figure4",
+        "figure10",
+        "figure11",
+        "figure12",
+        "figure14b",
+        "figure18",
+        "figure19",
+        "figure16_joint",
+        "figure16",
+    ]
     for _, draw in drawn:
         assert draw().axes
     assert len(list(claims(found))) == 9
-    for recipe, of in (("under_trained", {"two_rules_alike_on_mnist", "noise_of_histograms"}), ("fully_trained", {"moot_if_saturated"})):
+    for recipe, of in (
+        ("under_trained", {"two_rules_alike_on_mnist", "noise_of_histograms"}),
+        ("fully_trained", {"moot_if_saturated"}),
+    ):
         asked = list(command._asked(said, recipe, 3, "mean"))
         assert of < {name for one in asked for name in one.of}
-        assert all(one.text.startswith(f"3 ensembles of {NETWORKS} networks, mean: ") for one in asked)
+        assert all(
+            one.text.startswith(f"3 ensembles of {NETWORKS} networks, mean: ") for one in asked
+        )
 
 
 def numbers(**changed: float) -> pd.DataFrame:
-    """Measurements of which every claim holds, but for what is changed: ``method_set_class`` → NLL."""
+    """Measurements of which every claim holds, but for what is changed: ``method_set_class`` →
+    NLL.
+    """
     nll = {"KDE(b_mon)": 0.3, "KDE(b_mon2)": 0.2, "KDE(b_mon4)": 0.1, "STS": 0.5, "histogram": 0.25}
     bandwidth = {"KDE(b_mon)": 0.3, "KDE(b_mon2)": 0.2, "KDE(b_mon4)": 0.1, "KDE(b_opt)": 0.05}
     rows = []
@@ -96,12 +141,19 @@ def numbers(**changed: float) -> pd.DataFrame:
         for method in [*METHODS, UNCALIBRATED]:
             for where in ("1", "2"):
                 for k in [*map(str, range(10)), ALL]:
-                    sign = 1e-3 if k != ALL and where == "2" and int(k) % 2 else 0  # half of the classes are harder on test set 2
+                    sign = (
+                        1e-3 if k != ALL and where == "2" and int(k) % 2 else 0
+                    )  # half of the classes are harder on test set 2
                     value = changed.get(f"{method} {where} {k}", nll.get(method, 0.3) + sign)
                     rows.append((ensemble, method, where, k, "NLL", value))
-            rows += [(ensemble, method, "1", str(k), "bandwidth", changed.get(f"b {method}", value)) for k in range(10)
-                     if (value := bandwidth.get(method))]  # fmt: skip
-    return pd.DataFrame(rows, columns=["ensemble", "method", "test_set", "class", "metric", "value"])
+            rows += [
+                (ensemble, method, "1", str(k), "bandwidth", changed.get(f"b {method}", value))
+                for k in range(10)
+                if (value := bandwidth.get(method))
+            ]
+    return pd.DataFrame(
+        rows, columns=["ensemble", "method", "test_set", "class", "metric", "value"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +173,9 @@ def numbers(**changed: float) -> pd.DataFrame:
     ],
 )
 def test_a_claim_fails_where_it_does_not_hold(changed, fails):
-    assert [place for place, claim in enumerate(claims(numbers(**changed))) if not claim.holds] == fails
+    assert [
+        place for place, claim in enumerate(claims(numbers(**changed))) if not claim.holds
+    ] == fails
 
 
 def rows_of_digits():
@@ -145,7 +199,9 @@ def test_a_pool_grows_and_keeps_its_recipe(tmp_path, monkeypatch):
     assert " of test set 2 right" in line
     first = Pool.read(tmp_path)
     assert first.size == 10
-    assert (first.ensemble(np.arange(10), "mean")["2"].argmax(axis=1) == first.labels["2"]).mean() > 0.9
+    assert (
+        first.ensemble(np.arange(10), "mean")["2"].argmax(axis=1) == first.labels["2"]
+    ).mean() > 0.9
     assert len(list(train(tmp_path, "under_trained", 20))) == 1  # the second block alone
     both = Pool.read(tmp_path)
     np.testing.assert_array_equal(both.log_proba["1"][:10], first.log_proba["1"])
@@ -156,7 +212,9 @@ def test_a_pool_grows_and_keeps_its_recipe(tmp_path, monkeypatch):
 
 
 def test_a_recipe_can_be_read_in_another_way():
-    """As printed, with no light and with a row of each class; and what a loss has that takes the softmax of probabilities."""
+    """As printed, with no light and with a row of each class; and what a loss has that takes the
+    softmax of probabilities.
+    """
     (X, y), sets = rows_of_digits()
     fast = {"learning_rate": 0.01, "batch_size": 50, "max_epochs": 3}
     plain, dark, few = (
@@ -167,4 +225,6 @@ def test_a_recipe_can_be_read_in_another_way():
     assert dark.tolist() == [[0.1, 0.1], [0.1, 0.1]] and few[1].mean() < plain[1].mean()
     outputs, targets = torch.tensor([[2.0, 0.0, -1.0], [0.0, 0.0, 3.0]]), torch.tensor([0, 1])
     twice = log_softmax(softmax(outputs.numpy(), axis=1), axis=1)[[0, 1], [0, 1]]
-    assert readings.TwoSoftmaxes()._loss()(outputs, targets, torch.ones(2)).item() == pytest.approx(-twice.mean(), rel=1e-6)
+    assert readings.TwoSoftmaxes()._loss()(outputs, targets, torch.ones(2)).item() == pytest.approx(
+        -twice.mean(), rel=1e-6
+    )

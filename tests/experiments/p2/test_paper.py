@@ -1,4 +1,6 @@
-"""Which numbers of the paper are made again: by runs that are found again, under its own names, and nothing is passed over in silence."""
+"""Which numbers of the paper are made again: by runs that are found again, under its own names, and
+nothing is passed over in silence.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,16 @@ RESULTS = PUBLISHED[PUBLISHED.kind != "setting"]
 
 def ours(measured: pd.DataFrame, variant: str = "", **of: str) -> list[float]:
     """Means of cells; keys that no published number has are refused."""
-    assert set(measured) == {*PUBLISHED.columns} - ABOUT - PAPER.about | {"seed", "value", "variant"}
-    cells = [c for c in cells_of(PAPER, RESULTS, measured) if all(c.published[name] == value for name, value in of.items())]
+    assert set(measured) == {*PUBLISHED.columns} - ABOUT - PAPER.about | {
+        "seed",
+        "value",
+        "variant",
+    }
+    cells = [
+        c
+        for c in cells_of(PAPER, RESULTS, measured)
+        if all(c.published[name] == value for name, value in of.items())
+    ]
     found = [cell.variants.get(variant) if variant else cell.ours for cell in cells]
     return [one.mean for one in found if one is not None]
 
@@ -42,27 +52,55 @@ def write(folder: Path, frame: pd.DataFrame) -> str:
 
 @pytest.mark.parametrize("of", PAPER.studies, ids=lambda of: of.items[0])
 def test_runs_of_a_study_are_found_again(of, tmp_path) -> None:
-    experiment, free = (study.EXPERIMENT, study.FREE) if of.items == ("Section III",) else (mnist.EXPERIMENT, mnist.FREE)
-    jobs = [job for words in of.sizes["workstation"].runs for job in plan(words, multirun=True).jobs]
+    experiment, free = (
+        (study.EXPERIMENT, study.FREE)
+        if of.items == ("Section III",)
+        else (mnist.EXPERIMENT, mnist.FREE)
+    )
+    jobs = [
+        job for words in of.sizes["workstation"].runs for job in plan(words, multirun=True).jobs
+    ]
     for number, job in enumerate(jobs):
         (tmp_path / "data" / "method" / str(number)).mkdir(parents=True)
         record = {"config": job.config.science(), "run_id": job.config.run_id}
-        (tmp_path / "data" / "method" / str(number) / "result.json").write_text(json.dumps(record, default=str))
+        (tmp_path / "data" / "method" / str(number) / "result.json").write_text(
+            json.dumps(record, default=str)
+        )
     found = runs_of(experiment, tmp_path, free)
-    assert len({record["run_id"] for record in found}) == len(jobs) == {"Section III": 1, "Section XIII.D": 5}[of.items[0]]
+    assert (
+        len({record["run_id"] for record in found})
+        == len(jobs)
+        == {"Section III": 1, "Section XIII.D": 5}[of.items[0]]
+    )
     if experiment == mnist.EXPERIMENT:
-        assert {mnist._recipe(record) for record in found} == set(mnist.SAYS) == set(RECIPES.values())
+        assert (
+            {mnist._recipe(record) for record in found} == set(mnist.SAYS) == set(RECIPES.values())
+        )
 
 
 def test_section_3_is_what_conf1_says_of_minor_capsid(tmp_path, monkeypatch) -> None:
     said = {"Minor capsid": 0.25, "Other": 0.875}
     predicted = ["Other", "Minor capsid", "Other", "Minor capsid", "Minor capsid"]
-    frame = pd.DataFrame({"set": "test", "calibrated_predicted": predicted, "calibrated_confidence": [said[name] for name in predicted]})
+    frame = pd.DataFrame(
+        {
+            "set": "test",
+            "calibrated_predicted": predicted,
+            "calibrated_confidence": [said[name] for name in predicted],
+        }
+    )
     frame.loc[4, ["set", "calibrated_confidence"]] = ["calibration", 0.5]
-    shared = {"seed": 0, "dataset": {"fingerprint": "a"}, "files": {"predictions": "predictions.parquet"}}
+    shared = {
+        "seed": 0,
+        "dataset": {"fingerprint": "a"},
+        "files": {"predictions": "predictions.parquet"},
+    }
     records = [
         {"run_id": write(tmp_path, frame), "calibrator": name, **shared}
-        for name in ("precision", "histogram", "precision")  # the last of the same file by another path
+        for name in (
+            "precision",
+            "histogram",
+            "precision",
+        )  # the last of the same file by another path
     ]
     monkeypatch.setattr(study, "runs_of", lambda *_: records)
     measured = study.measured(tmp_path)
@@ -84,19 +122,36 @@ def test_mnist_is_found_network_by_network_and_set_by_set(tmp_path, monkeypatch)
     score = {"calibration": [0.5, 0.75, 1.0, 1.0, 1.0], "test": [0.995, 1.0, 1.0, 1.0, 0.999]}
     labels = {"calibration": [0, 0, 0, 7, 8], "test": [0, 0, 3, 3, 3]}
     rows = [
-        {"set": name, "y": str(label), **{f"parent_{k}": s if k == 0 else (1 - s) / 9 for k in range(10)}}
+        {
+            "set": name,
+            "y": str(label),
+            **{f"parent_{k}": s if k == 0 else (1 - s) / 9 for k in range(10)},
+        }
         for name in score
         for s, label in zip(score[name], labels[name], strict=True)
     ]
-    theta = dict(zip("0123456789", [*np.linspace(0.991, 0.9999, 6), 0.3, 0.4, 0.5, None], strict=True))
+    theta = dict(
+        zip("0123456789", [*np.linspace(0.991, 0.9999, 6), 0.3, 0.4, 0.5, None], strict=True)
+    )
     records = [
-        {"run_id": write(tmp_path, pd.DataFrame(rows)), "seed": seed, "calibrator": calibrator, "learnt": {"calibrator": {"theta": theta}}}
-        | {"config": {"parent": {"learning_rate": recipe.learning_rate, "max_epochs": recipe.epochs}}}
+        {
+            "run_id": write(tmp_path, pd.DataFrame(rows)),
+            "seed": seed,
+            "calibrator": calibrator,
+            "learnt": {"calibrator": {"theta": theta}},
+        }
+        | {
+            "config": {
+                "parent": {"learning_rate": recipe.learning_rate, "max_epochs": recipe.epochs}
+            }
+        }
         | {"dataset": {"classes": list(range(10))}, "files": {"predictions": "predictions.parquet"}}
         for recipe, calibrator in zip(RECIPES.values(), ("none", "none", "cum_star"), strict=True)
         for seed in (0, 1)
     ]
-    monkeypatch.setattr(mnist, "runs_of", lambda *_: [*records, {**records[0], "calibrator": "kde"}])
+    monkeypatch.setattr(
+        mnist, "runs_of", lambda *_: [*records, {**records[0], "calibrator": "kde"}]
+    )
     measured = mnist.measured(tmp_path)
     accuracy = measured[measured.metric.str.startswith("accuracy")]
     assert len(accuracy) == 3 * 2 * 2 and set(accuracy.value) == {50.0, 75.0}
@@ -112,7 +167,10 @@ def test_mnist_is_found_network_by_network_and_set_by_set(tmp_path, monkeypatch)
 
 def test_where_no_score_has_most_rows_none_is_named() -> None:
     top = TopLabel(np.zeros(4, dtype=int), np.array([0.2, 0.5, 1.0, 1.0]), 10)
-    assert mnist.of_scores(top, np.array([0, 1, 0, 0])) == {"right rows of 0 below that score": 1.0, "wrong rows of 0": 1.0}
+    assert mnist.of_scores(top, np.array([0, 1, 0, 0])) == {
+        "right rows of 0 below that score": 1.0,
+        "wrong rows of 0": 1.0,
+    }
 
 
 def test_most_cutoffs_are_more_than_half_of_the_classes() -> None:
@@ -124,7 +182,9 @@ def test_most_cutoffs_are_more_than_half_of_the_classes() -> None:
 def test_every_result_has_a_study_or_a_word_why() -> None:
     missing = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     for _, row in RESULTS[RESULTS.value.notna()].iterrows():
-        assert PAPER.study_of(row["item"]) or any(reason.is_of(dict(row)) for reason in missing), row["item"]
+        assert PAPER.study_of(row["item"]) or any(reason.is_of(dict(row)) for reason in missing), (
+            row["item"]
+        )
 
 
 def test_every_reason_is_of_a_result() -> None:

@@ -1,7 +1,9 @@
-"""What the paper prints: every number is there once, fits a table, and agrees with the others; its figures and sentences are listed.
+"""What the paper prints: every number is there once, fits a table, and agrees with the others; its
+figures and sentences are listed.
 
-The text of the paper has no marks of pages. Its columns are cut in the middle of a sentence, or by a figure, and columns of some 3,000
-letters make the 14 pages that it is known to have: ``page`` is from there.
+The text of the paper has no marks of pages. Its columns are cut in the middle of a sentence, or by
+a figure, and columns of some 3,000 letters make the 14 pages that it is known to have: ``page`` is
+from there.
 """
 
 from __future__ import annotations
@@ -23,13 +25,15 @@ from experiments.p2.mnist import claims as on_mnist
 
 HERE = Path(__file__).resolve().parents[3] / "experiments" / "p2"
 PAGES = 14
-CELLS = {  # in the order of the paper; there is no table, and of its curves and bars no number is printed
+# in the order of the paper; there is no table, and of its curves and bars no number is printed
+CELLS = {
     "Abstract": 1,
     # of PhANNs and of MNIST: networks and highest score; classes; test sets and rows
     "Section II": 2 * 2 + 1 + 2,
     "Section III": 1 + 1,  # rows, and the precision of Minor capsid
     "Figure 1": 3 * 11 * 11,  # counts, shares of the true class, shares of the predicted class
-    # rows of a class, twice; bound and how often it holds; bins, twice; test sets and their rows; rows of PhANNs and of Other
+    # rows of a class, twice; bound and how often it holds; bins, twice; test sets and their rows;
+    # rows of PhANNs and of Other
     "Section IV": 2 + 2 + 2 + 2 + 2,
     "Figure 4": 1 + 1,
     "Section VI": 2 + 1,  # where the two ways of counting differ, twice; the highest score
@@ -37,7 +41,8 @@ CELLS = {  # in the order of the paper; there is no table, and of its curves and
     "Section XII": 1 + 3,  # b_mon, and b_mon2 in three words
     "Section XIII.A": 2 + 1,
     "Section XIII.B": 2 + 1 + 3,  # rows of HTJ; percent; groups
-    # most rows and their score; right rows of 0, below which score, wrong rows; cutoffs; where plots begin
+    # most rows and their score; right rows of 0, below which score, wrong rows; cutoffs; where
+    # plots begin
     "Section XIII.D": 2 + 3 + 2 + 2,
     "Figure 16": 10 * 10,
     "Section XV": 1,
@@ -49,7 +54,9 @@ CELLS = {  # in the order of the paper; there is no table, and of its curves and
     "Appendix, MNIST results": 1 + 1 + 3,  # ensembles; methods; parameters of three of them
 }
 STORED = {"joint count": 11, "share of the predicted class": 11}
-"""Of Figure 1 the diagonals, which the repository of PhANNs gives; all else of both figures is lost."""
+"""Of Figure 1 the diagonals, which the repository of PhANNs gives; all else of both figures is
+lost.
+"""
 RESULTS = {
     "Section III": 1,  # the precision of Minor capsid
     "Section IX": 4,  # temperatures up and down, of HTJ, of all
@@ -71,23 +78,37 @@ def _listed(name: str) -> pd.DataFrame:
 def test_no_number_is_missing(published) -> None:
     assert published.groupby("item", sort=False).size().to_dict() == CELLS
     assert list(dict.fromkeys(published.item)) == list(CELLS)
-    assert set(published.said) == {"exactly", "about", "almost", "at most", "at least", "above", "below"}
+    assert set(published.said) == {
+        "exactly",
+        "about",
+        "almost",
+        "at most",
+        "at least",
+        "above",
+        "below",
+    }
     assert (published.source.str.len() > 5).all()
 
 
 def test_pages_follow_each_other(published) -> None:
     assert published.page.between(1, PAGES).all() and published.page.is_monotonic_increasing
     drawn = _listed("figures.csv").set_index("figure").page
-    assert {int(item.split()[1]): page for item, page in published[["item", "page"]].itertuples(index=False) if "Figure" in item} == {
-        number: drawn[number] for number in (1, 4, 16)
-    }
+    assert {
+        int(item.split()[1]): page
+        for item, page in published[["item", "page"]].itertuples(index=False)
+        if "Figure" in item
+    } == {number: drawn[number] for number in (1, 4, 16)}
 
 
 def test_a_number_is_of_the_text_or_of_a_figure(published) -> None:
-    """A caption is text, most of which says how it was done; what a picture says is stored elsewhere, or lost."""
+    """A caption is text, most of which says how it was done; what a picture says is stored
+    elsewhere, or lost.
+    """
     matrices = published.item.isin(["Figure 1", "Figure 16"])
     assert set(published[~matrices].kind) == {"text", "setting"}
-    assert published[published.kind == "text"].groupby("item", sort=False).size().to_dict() == RESULTS
+    assert (
+        published[published.kind == "text"].groupby("item", sort=False).size().to_dict() == RESULTS
+    )
     assert published[published.kind == "stored"].metric.value_counts().to_dict() == STORED
     assert set(published[matrices].kind) == {"stored", "figure"}
     assert (published.kind.eq("figure") == published.value.isna()).all()
@@ -102,8 +123,14 @@ def test_matrices_have_every_pair_of_classes(published) -> None:
     for (item, _), cells in pairs.groupby(["item", "metric"], sort=False):
         wanted = [(true, predicted) for true in labels[item] for predicted in labels[item]]
         assert list(zip(cells.true_class, cells.predicted_class, strict=True)) == wanted
-    assert published[~published.item.isin(labels)][["true_class", "predicted_class"]].isna().all(axis=None)
-    assert (pairs.row == pairs.true_class).all() and (pairs.column == pairs.metric + ", predicted as " + pairs.predicted_class).all()
+    assert (
+        published[~published.item.isin(labels)][["true_class", "predicted_class"]]
+        .isna()
+        .all(axis=None)
+    )
+    assert (pairs.row == pairs.true_class).all() and (
+        pairs.column == pairs.metric + ", predicted as " + pairs.predicted_class
+    ).all()
     stored = pairs[pairs.kind == "stored"]
     assert (stored.true_class == stored.predicted_class).all()
 
@@ -124,22 +151,40 @@ def test_they_can_stand_in_a_table(published, metric, method, printed) -> None:
 
 
 def test_numbers_agree_with_each_other(published) -> None:
-    value = published[published.said == "exactly"].groupby(["dataset", "metric"]).value.last()  # the Appendix, where two places differ
+    value = (
+        published[published.said == "exactly"].groupby(["dataset", "metric"]).value.last()
+    )  # the Appendix, where two places differ
     assert value["mnist", "inputs"] == value["mnist", "side of an image in pixels"] ** 2
-    assert value["mnist", "training rows"] + value["mnist", "rows of test set 1"] == value["mnist", "training examples of the data set"]
-    assert value["phanns", "groups for cross-validation"] + value["phanns", "groups for test"] == value["phanns", "groups of sequences"]
-    said_twice = published[published.kind.isin(["text", "setting"])].groupby(["dataset", "metric", "method"], dropna=False).value
+    assert (
+        value["mnist", "training rows"] + value["mnist", "rows of test set 1"]
+        == value["mnist", "training examples of the data set"]
+    )
+    assert (
+        value["phanns", "groups for cross-validation"] + value["phanns", "groups for test"]
+        == value["phanns", "groups of sequences"]
+    )
+    said_twice = (
+        published[published.kind.isin(["text", "setting"])]
+        .groupby(["dataset", "metric", "method"], dropna=False)
+        .value
+    )
     differ = [key[:2] for key, values in said_twice if values.nunique() > 1]
     assert differ == [("mnist", "training rows"), ("phanns", "test rows")]
-    assert published.note.fillna("").str.startswith("contradicts").sum() == 2  # both places of the training rows
+    assert (
+        published.note.fillna("").str.startswith("contradicts").sum() == 2
+    )  # both places of the training rows
 
 
 def test_what_is_stored_is_what_the_text_says(published) -> None:
     stored = published[published.kind == "stored"].set_index(["metric", "true_class"]).value
     text = published[published.kind.isin(["text", "setting"])].set_index("metric").value
-    assert stored["share of the predicted class", "Minor capsid"] == text["precision of Minor capsid"]
+    assert (
+        stored["share of the predicted class", "Minor capsid"] == text["precision of Minor capsid"]
+    )
     assert stored["joint count", "HTJ"] < text["true rows of HTJ"]
-    predicted = stored["joint count"] / stored["share of the predicted class"]  # shares are printed to two digits
+    predicted = (
+        stored["joint count"] / stored["share of the predicted class"]
+    )  # shares are printed to two digits
     off = (0.005 * predicted / stored["share of the predicted class"]).sum()
     assert abs(predicted.sum() - 46801) <= off
 
@@ -150,8 +195,12 @@ def test_every_picture_is_of_one_figure_and_every_figure_has_its_command() -> No
     assert (listed.shows.str.split().str.len() <= 15).all()
     assert (listed.drawn_by != "").all()
     names = [name for files in listed.files for name in files.split()]
-    assert len(names) == len(set(names)) and set(names) == {f"pictures/{path.stem}" for path in (HERE / "pictures").iterdir()}
-    only = {words.split()[0] for command in listed.drawn_by for words in command.split("--only ")[1:]}
+    assert len(names) == len(set(names)) and set(names) == {
+        f"pictures/{path.stem}" for path in (HERE / "pictures").iterdir()
+    }
+    only = {
+        words.split()[0] for command in listed.drawn_by for words in command.split("--only ")[1:]
+    }
     assert only == set(of_phanns.FIGURES)
 
 
@@ -163,13 +212,19 @@ def test_every_claim_has_a_test_or_says_what_would_decide_it() -> None:
 
 
 def test_a_claim_is_asked_in_the_words_that_its_note_quotes() -> None:
-    asked = [row for row in _listed("claims.csv").itertuples(index=False) if row.tested_by and row.note.startswith("tested as")]
+    asked = [
+        row
+        for row in _listed("claims.csv").itertuples(index=False)
+        if row.tested_by and row.note.startswith("tested as")
+    ]
     assert asked
     for row in asked:
         words = [quoted for quoted in re.findall(r'"([^"]+)"', row.note) if len(quoted) > 15]
         assert words, row.claim
         for quoted in words:
-            assert any(quoted in _strings(module) for module in (on_phanns, on_mnist, label_shift)), quoted
+            assert any(
+                quoted in _strings(module) for module in (on_phanns, on_mnist, label_shift)
+            ), quoted
 
 
 def _strings(module: ModuleType) -> str:

@@ -1,4 +1,6 @@
-"""The table of records from what finished runs say, against rows that are filled and intervals by hand."""
+"""The table of records from what finished runs say, against rows that are filled and intervals by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,26 @@ from kdgraph.metrics import TopLabel, nll, nll_top
 from kdgraph.parents import GivenScores
 
 
-def record(calibrator: str, seed: int, metrics: dict[str, float | None], parent: dict[str, float], chosen: str | None = None) -> dict:
-    said = [{"metric": name, "of": of, "on": "test", "value": value} for of, values in (("calibrated", metrics), ("parent", parent))
-            for name, value in values.items()]  # fmt: skip
+def record(
+    calibrator: str,
+    seed: int,
+    metrics: dict[str, float | None],
+    parent: dict[str, float],
+    chosen: str | None = None,
+) -> dict:
+    said = [
+        {"metric": name, "of": of, "on": "test", "value": value}
+        for of, values in (("calibrated", metrics), ("parent", parent))
+        for name, value in values.items()
+    ]
     about = {"name": "record", "n_test": 100, "n_calibration": 200}
-    return {"dataset": about, "seed": seed, "calibrator": calibrator, "metrics": said, "learnt": {"calibrator": {"chosen": chosen}}}
+    return {
+        "dataset": about,
+        "seed": seed,
+        "calibrator": calibrator,
+        "metrics": said,
+        "learnt": {"calibrator": {"chosen": chosen}},
+    }
 
 
 def drawn(chosen_wins: int = 20) -> list[dict]:
@@ -33,7 +50,15 @@ def drawn(chosen_wins: int = 20) -> list[dict]:
         parent = {"nll_top": 0.6, "nll": 2.0 + 0.1 * rng.random(), "nll_top_clipped": 0.0}
         for name, value in binary.items():
             full = 1.9 if name == "temperature" else None
-            found.append(record(name, seed, {"nll_top": value, "nll": full, "nll_top_clipped": 1.0}, parent, "tswa_ridge"))
+            found.append(
+                record(
+                    name,
+                    seed,
+                    {"nll_top": value, "nll": full, "nll_top_clipped": 1.0},
+                    parent,
+                    "tswa_ridge",
+                )
+            )
     return found
 
 
@@ -42,24 +67,56 @@ def test_the_full_nll_of_a_confidence_is_that_of_rows_that_are_filled():
     X = rng.dirichlet(np.ones(5), size=400)
     y = np.where(rng.random(400) < 0.5, X.argmax(axis=1), rng.integers(5, size=400))
     parent = FrozenEstimator(GivenScores().fit(X))
-    model = TemperatureScaling(parent, by_class=True, fill_proba=True).fit(X, y, X_calibration=X, y_calibration=y)
+    model = TemperatureScaling(parent, by_class=True, fill_proba=True).fit(
+        X, y, X_calibration=X, y_calibration=y
+    )
     binary = nll_top(y, TopLabel(X.argmax(axis=1), model.predict_confidence(X)))
-    one = record("csts", 0, {"nll_top": binary, "nll": None}, {"nll_top": nll_top(y, X), "nll": nll(y, X, clip=1e-12)})
+    one = record(
+        "csts",
+        0,
+        {"nll_top": binary, "nll": None},
+        {"nll_top": nll_top(y, X), "nll": nll(y, X, clip=1e-12)},
+    )
     found = by_split(pd.DataFrame(entries([one])))["full_nll"]
-    assert found.loc[0, "csts"] == pytest.approx(nll(y, model.predict_proba(X), clip=1e-12), rel=1e-12)
+    assert found.loc[0, "csts"] == pytest.approx(
+        nll(y, model.predict_proba(X), clip=1e-12), rel=1e-12
+    )
     assert found.loc[0, "none"] == nll(y, X, clip=1e-12)
 
 
 def test_the_table_has_a_row_for_each_calibrator_and_the_parent():
     lines = table(pd.DataFrame(entries(drawn(chosen_wins=17)))).splitlines()
-    head, *rows = [[cell.strip() for cell in text.strip("| ").split("|")] for text in lines if "---" not in text]
-    assert head == ["calibrator", "binary NLL", "full NLL", "beats sts", "beats temperature", "clipped"]
+    head, *rows = [
+        [cell.strip() for cell in text.strip("| ").split("|")]
+        for text in lines
+        if "---" not in text
+    ]
+    assert head == [
+        "calibrator",
+        "binary NLL",
+        "full NLL",
+        "beats sts",
+        "beats temperature",
+        "clipped",
+    ]
     found = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
-    assert next(iter(found)) == "best_top" and set(found) == {"best_top", "sts", "temperature", "none"}
+    assert next(iter(found)) == "best_top" and set(found) == {
+        "best_top",
+        "sts",
+        "temperature",
+        "none",
+    }
     assert found["best_top"]["beats sts"] == "17/20" and found["sts"]["beats sts"] == "–"
-    assert found["best_top"]["binary NLL"].startswith("**") and found["none"]["full NLL"].startswith("2.0")
-    assert found["temperature"]["full NLL"] == "**1.9000**" and found["sts"]["full NLL"].startswith("*1.9")
-    assert found["temperature"]["binary NLL"].startswith(".5200 ± ") and found["best_top"]["clipped"] == "1.0"
+    assert found["best_top"]["binary NLL"].startswith("**") and found["none"][
+        "full NLL"
+    ].startswith("2.0")
+    assert found["temperature"]["full NLL"] == "**1.9000**" and found["sts"]["full NLL"].startswith(
+        "*1.9"
+    )
+    assert (
+        found["temperature"]["binary NLL"].startswith(".5200 ± ")
+        and found["best_top"]["clipped"] == "1.0"
+    )
 
 
 @pytest.mark.parametrize(("wins", "holds"), [(20, True), (18, True), (17, False)])
@@ -67,7 +124,9 @@ def test_the_chosen_one_has_to_win_in_eighteen_of_twenty(wins, holds):
     records = drawn(wins)
     said = claim("record", pd.DataFrame(entries(records)), records)
     assert said is not None and said.holds == holds
-    assert said.found.startswith(f"{wins} of 20, by ") and said.found.endswith("chosen: tswa_ridge 20")
+    assert said.found.startswith(f"{wins} of 20, by ") and said.found.endswith(
+        "chosen: tswa_ridge 20"
+    )
     without = [each for each in records if each["calibrator"] != "sts"]
     assert claim("record", pd.DataFrame(entries(without)), without) is None
 
@@ -75,7 +134,10 @@ def test_the_chosen_one_has_to_win_in_eighteen_of_twenty(wins, holds):
 def test_votes_are_shares():
     counts = np.array([[3, 1, 0], [0, 0, 5]])
     np.testing.assert_array_equal(scores(counts), [[0.75, 0.25, 0], [0, 0, 1]])
-    with pytest.raises(ValueError, match=r"^every row needs votes, and no fewer than 0 for a class; row 1 has \[0, 0, 0\]$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^every row needs votes, and no fewer than 0 for a class; row 1 has \[0, 0, 0\]$",
+    ):
         scores(counts * np.array([[1], [0]]))
 
 
@@ -86,12 +148,20 @@ def test_the_experiment_runs_and_its_table_is_printed(kdg, tmp_path, monkeypatch
     X = rng.dirichlet(np.ones(3), size=200)
     y = np.where(rng.random(200) < X.max(axis=1), X.argmax(axis=1), rng.integers(3, size=200))
     np.savez(tmp_path / "few.npz", predictions=X, ground_truth=y)
-    words = ["experiment=paper/p2/records", f"dataset.path={tmp_path / 'few.npz'}", "method=sts,best_top", "seed=0,1", f"out={tmp_path}"]
+    words = [
+        "experiment=paper/p2/records",
+        f"dataset.path={tmp_path / 'few.npz'}",
+        "method=sts,best_top",
+        "seed=0,1",
+        f"out={tmp_path}",
+    ]
     assert len(plan(words).jobs) == 4
     code, _, err = kdg("run", "-m", *words, "hydra/launcher=basic")
     assert code == 0, err
     records = [json.loads(path.read_text()) for path in tmp_path.glob("few/*/*/result.json")]
-    assert len(records) == 4 and len({r["dataset"]["fingerprint"] for r in records}) == 2  # each seed divides the rows anew
+    assert (
+        len(records) == 4 and len({r["dataset"]["fingerprint"] for r in records}) == 2
+    )  # each seed divides the rows anew
     monkeypatch.setattr("sys.argv", ["records", str(tmp_path)])
     main()
     said = capsys.readouterr().out

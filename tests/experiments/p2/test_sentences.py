@@ -1,4 +1,6 @@
-"""What is asked of the sentences of Salamon et al., of numbers that are given: every claim can hold and can fail."""
+"""What is asked of the sentences of Salamon et al., of numbers that are given: every claim can hold
+and can fail.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,23 @@ from tests.experiments.sentences import SEEDS, all_are, held, jitter
 
 def test_score_records_of_salamon_et_al() -> None:
     def splits(**means: float) -> pd.DataFrame:
-        return pd.DataFrame({name: [value * (1 + jitter(seed)) for seed in SEEDS] for name, value in means.items()})
+        return pd.DataFrame(
+            {name: [value * (1 + jitter(seed)) for seed in SEEDS] for name, value in means.items()}
+        )
 
-    good = splits(histogram=0.1, csts=0.2, tswa=0.19, kde=0.2, sts=0.3, temperature=0.4, isotonic=0.4, none=0.5)
-    bad = splits(histogram=0.9, csts=0.6, tswa=0.7, kde=0.6, sts=0.5, temperature=0.4, isotonic=0.4, none=0.3)
+    good = splits(
+        histogram=0.1,
+        csts=0.2,
+        tswa=0.19,
+        kde=0.2,
+        sts=0.3,
+        temperature=0.4,
+        isotonic=0.4,
+        none=0.5,
+    )
+    bad = splits(
+        histogram=0.9, csts=0.6, tswa=0.7, kde=0.6, sts=0.5, temperature=0.4, isotonic=0.4, none=0.3
+    )
     sentences = {
         "top_label",
         "binary_loss_better",
@@ -30,17 +45,44 @@ def test_score_records_of_salamon_et_al() -> None:
         "cannot_hurt",
         "histograms_among_lowest",
     }
-    assert all_are(p2.of_scores(good, good, "scores", 0.1), True) == all_are(p2.of_scores(bad, bad, "scores", 0.1), False) == sentences
+    assert (
+        all_are(p2.of_scores(good, good, "scores", 0.1), True)
+        == all_are(p2.of_scores(bad, bad, "scores", 0.1), False)
+        == sentences
+    )
 
 
 def halves(**changed: float) -> pd.DataFrame:
-    """What fits on six halves of a record found, so that every claim holds but for what is changed: ``fit column`` → value."""
+    """What fits on six halves of a record found, so that every claim holds but for what is changed:
+    ``fit column`` → value.
+    """
     nll = {of_bandwidths.PRECISION: 0.5, of_bandwidths.ALL_ROWS: 0.4}
     rows = []
-    for method in [*nll, *(f"{b}{end}" for b in (*of_bandwidths.FIXED, of_bandwidths.RULE) for end in ("", f" {of_bandwidths.REFLECTED}"))]:
-        values = {"nll": nll.get(method, 0.3), "moved": 0.001, "most": 0.1, "curves": 9, "classes": 9, "bandwidth": 0.04}
-        values |= {key.split("/")[1]: value for key, value in changed.items() if key.split("/")[0] == method}
-        rows += [{"seed": seed, "method": method, **values, "nll": values["nll"] + jitter(seed)} for seed in SEEDS]
+    for method in [
+        *nll,
+        *(
+            f"{b}{end}"
+            for b in (*of_bandwidths.FIXED, of_bandwidths.RULE)
+            for end in ("", f" {of_bandwidths.REFLECTED}")
+        ),
+    ]:
+        values = {
+            "nll": nll.get(method, 0.3),
+            "moved": 0.001,
+            "most": 0.1,
+            "curves": 9,
+            "classes": 9,
+            "bandwidth": 0.04,
+        }
+        values |= {
+            key.split("/")[1]: value
+            for key, value in changed.items()
+            if key.split("/")[0] == method
+        }
+        rows += [
+            {"seed": seed, "method": method, **values, "nll": values["nll"] + jitter(seed)}
+            for seed in SEEDS
+        ]
     return pd.DataFrame(rows)
 
 
@@ -60,27 +102,46 @@ def test_kernel_densities_of_salamon_et_al(changed, fails) -> None:
     sentences = {"bulletproof_bandwidth", "boundary", "only_positives"}
     told = list(of_bandwidths.claims("scores", halves(**changed)))
     assert all_are(told, True, fails) == sentences
-    assert {one.text for one in told} == {one.text for one in of_bandwidths.claims("scores", halves())}
+    assert {one.text for one in told} == {
+        one.text for one in of_bandwidths.claims("scores", halves())
+    }
     without = halves().query("method != @of_bandwidths.ALL_ROWS")
     assert all_are(of_bandwidths.claims("PhANNs", without), True) == sentences - {"only_positives"}
 
 
 def test_fully_trained_ensembles_of_salamon_et_al() -> None:
     def measured(**nll: float) -> pd.DataFrame:
-        values = {"STS": 0.1, "CSTS": 0.097, "TSwA": 0.103, "Conf1": 0.11, "KDE(b_mon)": 0.11, "CwOC": 0.1} | nll
+        values = {
+            "STS": 0.1,
+            "CSTS": 0.097,
+            "TSwA": 0.103,
+            "Conf1": 0.11,
+            "KDE(b_mon)": 0.11,
+            "CwOC": 0.1,
+        } | nll
         shared = {"ensemble": 0, "metric": "NLL", "test_set": "2"}
-        return pd.DataFrame([{**shared, "method": m, "class": k, "value": v} for m, v in values.items() for k in ("all", "0", "1")])
+        return pd.DataFrame(
+            [
+                {**shared, "method": m, "class": k, "value": v}
+                for m, v in values.items()
+                for k in ("all", "0", "1")
+            ]
+        )
 
     sentences = {"fully_trained", "moot_if_saturated"}
     assert all_are(of_networks.of_fully_trained(measured(), 0.99), True) == sentences
     worse = measured(**{"KDE(b_mon)": 0.12, "CwOC": 0.111, "TSwA": 0.094})
     assert all_are(of_networks.of_fully_trained(worse, 0.99), False) == sentences
-    one_class = measured().assign(value=lambda f: f.value.where((f.method != "CSTS") | (f["class"] != "1"), 0.05))
+    one_class = measured().assign(
+        value=lambda f: f.value.where((f.method != "CSTS") | (f["class"] != "1"), 0.05)
+    )
     assert held(of_networks.of_fully_trained(one_class, 0.99))["moot_if_saturated"] == {True, False}
 
 
 def test_figures_of_salamon_et_al_on_mnist(tmp_path) -> None:
-    """Networks that say the class by chance, and are right as often on both sets or less often on one of them."""
+    """Networks that say the class by chance, and are right as often on both sets or less often on
+    one of them.
+    """
 
     def pool(right: tuple[float, float]) -> Pool:
         rng = np.random.default_rng(0)
@@ -92,9 +153,16 @@ def test_figures_of_salamon_et_al_on_mnist(tmp_path) -> None:
             labels[name] = np.where(rng.random(3000) < share, predicted, (predicted + 1) % 10)
         return Pool(tmp_path, log_proba, labels)
 
-    alike, apart = (held(of_networks_scores.of_ensembles(pool(right), 2, "mean")) for right in ((0.7, 0.7), (0.7, 0.6)))
+    alike, apart = (
+        held(of_networks_scores.of_ensembles(pool(right), 2, "mean"))
+        for right in ((0.7, 0.7), (0.7, 0.6))
+    )
     assert alike["noise_of_histograms"] == {True} and apart["noise_of_histograms"] == {False}
-    assert [held([of_networks_scores.alike(pd.DataFrame([{"0": a, "1": 0.01}] * 3))]) for a in (0.01, 0.06)] == [
-        {"two_rules_alike_on_mnist": {True}}, {"two_rules_alike_on_mnist": {False}},
-    ]  # fmt: skip
+    assert [
+        held([of_networks_scores.alike(pd.DataFrame([{"0": a, "1": 0.01}] * 3))])
+        for a in (0.01, 0.06)
+    ] == [
+        {"two_rules_alike_on_mnist": {True}},
+        {"two_rules_alike_on_mnist": {False}},
+    ]
     assert set(alike) == {"noise_of_histograms", "two_rules_alike_on_mnist"}

@@ -30,7 +30,9 @@ def found(monkeypatch, tmp_path) -> Distances:
     def evaluation(record, folder):
         seed, offset = record["seed"], offsets[record["seed"]]
         far = [said("far", [0.1, 0.2], offset)] if seed == 0 else []
-        return Evaluation([], {}, [said(None, test[seed], offset), said("near", near[seed], offset), *far])
+        return Evaluation(
+            [], {}, [said(None, test[seed], offset), said("near", near[seed], offset), *far]
+        )
 
     monkeypatch.setattr(figure3, "evaluation_of", evaluation)
     return distances([made(seed, offset) for seed, offset in offsets.items()], tmp_path)
@@ -41,11 +43,19 @@ def test_distances_are_thresholds_less_scores_pooled_over_seeds(found) -> None:
     np.testing.assert_allclose(found.sets["near"], [0.985, 0.5, 0.99, 0.98])
     np.testing.assert_allclose(found.sets["far"], [0.1, 0.2])
     assert found.thresholds == [0.9, 0.8]
-    assert found.auroc == {"near": pytest.approx((0.75 + 0.0) / 2), "far": 1.0}, "of each seed by itself"
+    assert found.auroc == {
+        "near": pytest.approx((0.75 + 0.0) / 2),
+        "far": 1.0,
+    }, "of each seed by itself"
 
 
 def test_each_set_has_a_strip_over_the_test_rows(found) -> None:
-    block = Block("MNIST", 1500, {"far": "far away", "absent": "no run has it", "near": "near by"}, {"given labels": found})
+    block = Block(
+        "MNIST",
+        1500,
+        {"far": "far away", "absent": "no run has it", "near": "near by"},
+        {"given labels": found},
+    )
     (axes,) = figure_3([block], "of what").axes
     stairs = {patch.get_gid(): patch for patch in axes.patches if isinstance(patch, StepPatch)}
     assert set(stairs) == {"test rows", "far", "near"} and axes.get_ylim() == (0, 2)
@@ -53,8 +63,18 @@ def test_each_set_has_a_strip_over_the_test_rows(found) -> None:
     assert floor == 1.0, "the first is the highest"
     at = edges[:-1][np.asarray(heights) > 1.0]
     np.testing.assert_array_less(at, -np.log10(1 - np.array([0.1, 0.2])))
-    assert {text.get_text() for text in axes.texts} >= {"MNIST,\n1,500 training rows", "far away", "near by", "1.00", ".38"}
-    lines = [np.asarray(line.get_xdata(), dtype=float)[0] for line in axes.lines if line.get_gid() == "threshold"]
+    assert {text.get_text() for text in axes.texts} >= {
+        "MNIST,\n1,500 training rows",
+        "far away",
+        "near by",
+        "1.00",
+        ".38",
+    }
+    lines = [
+        np.asarray(line.get_xdata(), dtype=float)[0]
+        for line in axes.lines
+        if line.get_gid() == "threshold"
+    ]
     np.testing.assert_allclose(lines, -np.log10([0.1, 0.2]))
 
 

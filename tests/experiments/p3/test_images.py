@@ -31,11 +31,18 @@ def column(study, name: str) -> int:
 
 
 def test_ours_stands_beside_what_was_published():
-    said = images.beside([*runs("mnist", ["tood_shuffled", "tood_given", "msp"], range(2)), *runs("fashion_mnist", ["knn"], range(1))])
+    said = images.beside(
+        [
+            *runs("mnist", ["tood_shuffled", "tood_given", "msp"], range(2)),
+            *runs("fashion_mnist", ["knn"], range(1)),
+        ]
+    )
     assert said.count("## TOOD") == 1 and "2 seeds" in said and said.count("against") == 6
     rows = rows_of(said)
     first = dict(enumerate(rows[0]))
-    assert [first[column(MNIST, name)] for name in ("kuzushiji_mnist", "notmnist", "emnist_letters")] == ["95.8", "100.0", "–"]
+    assert [
+        first[column(MNIST, name)] for name in ("kuzushiji_mnist", "notmnist", "emnist_letters")
+    ] == ["95.8", "100.0", "–"]
     assert [row[0] for row in rows[:6]] == [
         *(f"**{title}**" for title in MNIST.published),
         "TOOD, given labels",
@@ -43,10 +50,15 @@ def test_ours_stands_beside_what_was_published():
         "MSP of LeNet-5",
     ]
     assert rows[2][column(MNIST, "notmnist")] == "87.0" and rows[2][column(MNIST, "qmnist")] == "–"
-    assert rows[3][column(MNIST, "notmnist")] == "90.5 ± 0.7" and rows[3][column(MNIST, "gaussian")] == "–"
+    assert (
+        rows[3][column(MNIST, "notmnist")] == "90.5 ± 0.7"
+        and rows[3][column(MNIST, "gaussian")] == "–"
+    )
     assert "Error on MNIST in percent: forest 90.5 ± 0.7, LeNet-5 90.5 ± 0.7." in said
     last = said.partition("FPR95, MNIST")[2].partition("Error on MNIST")[0]
-    assert "TOOD, published" in last and "MSP, published" not in last, "lines without a number are left out"
+    assert "TOOD, published" in last and "MSP, published" not in last, (
+        "lines without a number are left out"
+    )
     fashion = rows_of(said.partition("Fashion-MNIST against")[2])
     assert fashion[-1][0] == "k-NN on latents"
     assert images.beside([]) == "no run of images is there"
@@ -54,7 +66,9 @@ def test_ours_stands_beside_what_was_published():
 
 def test_colours_have_a_table_of_their_own():
     rows = rows_of(images.beside(runs("cifar10", ["tood_given"], range(1))))
-    assert rows[0][column(CIFAR, "mean of all")] == "99.1" and rows[0][column(CIFAR, "svhn")] == "99.4"
+    assert (
+        rows[0][column(CIFAR, "mean of all")] == "99.1" and rows[0][column(CIFAR, "svhn")] == "99.4"
+    )
     assert rows[2] == ["**MSP, published**", "90.1", *["–"] * 4]
     ours = next(row for row in rows if row[0] == "TOOD, given labels")
     assert ours == ["TOOD, given labels", "–", "90.0", "90.0", "–", "–"]
@@ -65,21 +79,40 @@ def test_colours_have_a_table_of_their_own():
 def test_the_experiment_has_these_methods_and_sets(study):
     dataset, method = next(iter(study.datasets)), next(iter(study.methods))
     group = "paper/p3/" + study.experiment.rpartition("/")[2]
-    (job,) = plan([f"experiment={study.experiment}", f"dataset={dataset}", f"method={group}/{method}", "seed=0"]).jobs
+    (job,) = plan(
+        [
+            f"experiment={study.experiment}",
+            f"dataset={dataset}",
+            f"method={group}/{method}",
+            "seed=0",
+        ]
+    ).jobs
     assert set(job.config.ood["sources"]) <= set(study.sets) and job.config.method == method
-    assert (job.config.dataset["n_test"], {source["n"] for source in job.config.ood["sources"].values()}) == (1000, {1000})
+    assert (
+        job.config.dataset["n_test"],
+        {source["n"] for source in job.config.ood["sources"].values()},
+    ) == (1000, {1000})
     assert job.config.science()["ood"]["missing"] == "skip"
 
 
 def test_images_that_are_moved_have_a_column_for_each_step():
     made = runs("cifar10", ["tood_shuffled"], range(2))
     for each in made:
-        plain = next(e for e in each["metrics"] if e["ood"] == "svhn" and e["of"] == "calibrated" and e["metric"] == "auroc")
-        moved = [{**plain, "params": {"epsilon": level / 255}, "value": plain["value"] - level / 100} for level in (0, 8)]
+        plain = next(
+            e
+            for e in each["metrics"]
+            if e["ood"] == "svhn" and e["of"] == "calibrated" and e["metric"] == "auroc"
+        )
+        moved = [
+            {**plain, "params": {"epsilon": level / 255}, "value": plain["value"] - level / 100}
+            for level in (0, 8)
+        ]
         each["metrics"] = [*moved, *(e for e in each["metrics"] if e["ood"] is None)]
     said = images.beside(made)
     assert said.startswith("## TOOD, Figure 5") and "Table 5" not in said and "ε = 8/255" in said
-    assert rows_of(said) == [["CIFAR-10 against svhn: TOOD, shuffled labels", "90.5 ± 0.7", "82.5 ± 0.7"]]
+    assert rows_of(said) == [
+        ["CIFAR-10 against svhn: TOOD, shuffled labels", "90.5 ± 0.7", "82.5 ± 0.7"]
+    ]
     made[1]["config"]["detector"] = {"set_size": 50}
     apart = rows_of(images.beside(made))
     assert apart == [
@@ -96,12 +129,20 @@ def test_numbers_of_rows_have_tables_of_their_own_and_other_settings_lines():
     many[1]["config"]["parent"] = {"name": "forest", "max_epochs": 3}
     said = images.beside([*many, *few])
     first, second = said.split("## TOOD, Table 5 and Appendix E: ")[1:]
-    assert first.startswith("100 training rows, 100 calibration rows, 100 test rows, 2 seeds") and second.startswith("4,000 training rows")
-    auroc = [[row[:3:2] for row in rows_of(part.partition("| AUPR")[0]) if not row[0].startswith("**")] for part in (first, second)]
+    assert first.startswith(
+        "100 training rows, 100 calibration rows, 100 test rows, 2 seeds"
+    ) and second.startswith("4,000 training rows")
+    auroc = [
+        [row[:3:2] for row in rows_of(part.partition("| AUPR")[0]) if not row[0].startswith("**")]
+        for part in (first, second)
+    ]
     assert auroc[0] == [["k-NN on latents", "90.5 ± 0.7"], ["energy of LeNet-5", "90.5 ± 0.7"]]
     assert auroc[1] == [
         ["k-NN on latents", "90.0"],
         ["k-NN on latents, parent.max_epochs=3", "91.0"],
         ["energy of LeNet-5", "90.5 ± 0.7"],
     ]
-    assert "Error on CIFAR-10 in percent: forest 90.5 ± 0.7, forest (parent.max_epochs=3) 91.0." in second
+    assert (
+        "Error on CIFAR-10 in percent: forest 90.5 ± 0.7, forest (parent.max_epochs=3) 91.0."
+        in second
+    )

@@ -1,4 +1,6 @@
-"""Which numbers of the paper are made again: keys of records are those of what was published, and nothing is passed over in silence."""
+"""Which numbers of the paper are made again: keys of records are those of what was published, and
+nothing is passed over in silence.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,35 @@ LOST = {"Section 3.1", "Section 3.2", "Section 5.2"}
 
 @pytest.fixture
 def found(monkeypatch, tmp_path):
-    """Numbers .90 against noise, .95 against tables; .01 more in the second seed and .04 more with shuffled labels."""
+    """Numbers .90 against noise, .95 against tables; .01 more in the second seed and .04 more with
+    shuffled labels.
+    """
 
     def value(method: str, seed: int):
-        return lambda name, _: 0.90 + 0.05 * (name not in tabular.NOISE) + 0.01 * seed + 0.04 * (method == "tood_shuffled")
+        return lambda name, _: (
+            0.90
+            + 0.05 * (name not in tabular.NOISE)
+            + 0.01 * seed
+            + 0.04 * (method == "tood_shuffled")
+        )
 
     records = [
-        record(f"{own}_6", method, seed, [*(name for name in SETS if name != own), "electricity_own_range"], value(method, seed))
+        record(
+            f"{own}_6",
+            method,
+            seed,
+            [*(name for name in SETS if name != own), "electricity_own_range"],
+            value(method, seed),
+        )
         for own in tabular.TABLES
         for method in ("tood_given", "tood_shuffled", "knn")
         for seed in (0, 1)
     ]
-    monkeypatch.setattr(tabular, "runs_of", lambda name, folder: records if (name, folder) == (tabular.EXPERIMENT, tmp_path) else [])
+    monkeypatch.setattr(
+        tabular,
+        "runs_of",
+        lambda name, folder: records if (name, folder) == (tabular.EXPERIMENT, tmp_path) else [],
+    )
     assert tabular.measured(tmp_path / "empty").empty
     return tabular.measured(tmp_path)
 
@@ -50,24 +69,32 @@ def test_every_cell_of_table_1_is_there_and_no_other(found) -> None:
 
 
 def test_numbers_are_percentages_in_their_places(found) -> None:
-    cells = {(c.published["dataset"], c.published["ood"]): c for c in cells_of(PAPER, read_published(PAPER.folder), found) if c.ours}
+    cells = {
+        (c.published["dataset"], c.published["ood"]): c
+        for c in cells_of(PAPER, read_published(PAPER.folder), found)
+        if c.ours
+    }
     assert len(cells) == 12
     for (_, ood), cell in cells.items():
         mean = 90.5 if ood in tabular.NOISE else 95.5
         assert cell.ours is not None
-        np.testing.assert_allclose([cell.ours.mean, cell.variants["labels shuffled"].mean], [mean, mean + 4], rtol=1e-12)
+        np.testing.assert_allclose(
+            [cell.ours.mean, cell.variants["labels shuffled"].mean], [mean, mean + 4], rtol=1e-12
+        )
     assert cells["diabetes130us", "uniform"].verdict == "differs"
     assert cells["electricity", "uniform"].verdict == "lost in the text"
 
 
 def test_what_is_run_are_methods_of_the_experiment() -> None:
-    swept = yaml.safe_load((conf_dir() / "experiment" / "paper" / "p3" / "tabular.yaml").read_text())["hydra"]["sweeper"]["params"][
-        "method"
-    ]
+    swept = yaml.safe_load(
+        (conf_dir() / "experiment" / "paper" / "p3" / "tabular.yaml").read_text()
+    )["hydra"]["sweeper"]["params"]["method"]
     for size in PAPER.studies[0].sizes.values():
         ((experiment, methods),) = size.runs
         assert experiment == "experiment=paper/p3/tabular"
-        assert set(methods.removeprefix("method=").split(",")) <= {name.strip() for name in swept.split(",")}
+        assert set(methods.removeprefix("method=").split(",")) <= {
+            name.strip() for name in swept.split(",")
+        }
 
 
 def test_every_number_has_a_study_or_a_reason_why_it_has_none() -> None:
@@ -81,7 +108,9 @@ def test_every_number_has_a_study_or_a_reason_why_it_has_none() -> None:
 
 
 def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> None:
-    """Smaller runs are another study's; few photographs stand beside and are not judged; APHD of test rows is joined over data sets."""
+    """Smaller runs are another study's; few photographs stand beside and are not judged; APHD of
+    test rows is joined over data sets.
+    """
     sets = ["notmnist", "gaussian"]
     made = [
         record(d, m, s, sets, lambda n, _: 0.5 if n == "notmnist" else 1.0)
@@ -94,18 +123,36 @@ def test_images_stand_in_every_table_that_prints_them(monkeypatch, tmp_path) -> 
     photographs = [record("cifar10", "tood_given", 0, ["svhn"], lambda *_: 0.9)]
     monkeypatch.setattr(images, "read", lambda folder: [*made, small, *photographs])
     found = cells.of_images(images.MNIST, tmp_path)
-    of = found[(found.ood == "notmnist") & (found.dataset == "mnist") & (found.metric == "AUROC") & (found.variant == cells.GIVEN)]
+    of = found[
+        (found.ood == "notmnist")
+        & (found.dataset == "mnist")
+        & (found.metric == "AUROC")
+        & (found.variant == cells.GIVEN)
+    ]
     assert sorted(zip(of["item"], of.method, of.seed, of.value, strict=True)) == sorted(
         (item, method, seed, 50.0)
-        for item, method in [("Table 4", "TOOD"), ("Table 4", "MSP"), ("Appendix E, table 1", "TOOD"), ("Appendix E, table 3", "TOOD")]
+        for item, method in [
+            ("Table 4", "TOOD"),
+            ("Table 4", "MSP"),
+            ("Appendix E, table 1", "TOOD"),
+            ("Appendix E, table 3", "TOOD"),
+        ]
         for seed in (0, 1)
     )
     of = found[found.metric == "APHD"]
-    assert set(of["item"]) == {"Section 4"} and len(of) == 4 and set(of.variant) == {cells.GIVEN, cells.SHUFFLED}
-    np.testing.assert_allclose(of.value, 0.9 - 1.0, rtol=1e-12)  # the threshold less the mean score, the same of both data sets
+    assert (
+        set(of["item"]) == {"Section 4"}
+        and len(of) == 4
+        and set(of.variant) == {cells.GIVEN, cells.SHUFFLED}
+    )
+    np.testing.assert_allclose(
+        of.value, 0.9 - 1.0, rtol=1e-12
+    )  # the threshold less the mean score, the same of both data sets
     of = cells.of_images(images.CIFAR, tmp_path)
     scores = of[of.metric == "AUROC"]
-    assert set(scores.variant) == {cells.FEW_IMAGES} and set(scores["item"]) == {f"Appendix E, table {i}" for i in (6, 8, 10)}
+    assert set(scores.variant) == {cells.FEW_IMAGES} and set(scores["item"]) == {
+        f"Appendix E, table {i}" for i in (6, 8, 10)
+    }
     keys = set(map(tuple, read_published(PAPER.folder)[KEYS].fillna("").to_numpy()))
     assert set(map(tuple, pd.concat([found, of])[KEYS].fillna("").to_numpy())) <= keys
 
@@ -116,10 +163,20 @@ def test_texts_stand_beside_and_are_not_judged(monkeypatch, tmp_path) -> None:
     made.append(record("movies", "tood_given", 0, ["news"], lambda *_: 0.8))
     monkeypatch.setattr(text, "read", lambda folder: made)
     found = cells.of_texts(tmp_path)
-    assert (found.variant != "").all() and set(found["item"]) == {"Table 2", "Table 6", "Appendix E, table 5"}
+    assert (found.variant != "").all() and set(found["item"]) == {
+        "Table 2",
+        "Table 6",
+        "Appendix E, table 5",
+    }
     of = [cell for cell in cells_of(PAPER, read_published(PAPER.folder), found) if cell.variants]
     assert of and {cell.verdict for cell in of} <= {"not run", "lost in the text"}
-    (imdb,) = (c for c in of if c.published["item"] == "Table 2" and c.published["dataset"] == "imdb" and c.published["ood"] == "ag_news")
+    (imdb,) = (
+        c
+        for c in of
+        if c.published["item"] == "Table 2"
+        and c.published["dataset"] == "imdb"
+        and c.published["ood"] == "ag_news"
+    )
     assert imdb.variants[cells.SMALL_TEXTS].mean == pytest.approx(80)
 
 

@@ -1,6 +1,8 @@
-"""What the paper prints: every number has its row, those that its text has lost too, and tables agree with each other.
+"""What the paper prints: every number has its row, those that its text has lost too, and tables
+agree with each other.
 
-The paper is there as the text of a page of the web, which has no marks of pages: ``page`` is empty, ``section`` says where a row is from.
+The paper is there as the text of a page of the web, which has no marks of pages: ``page`` is empty,
+``section`` says where a row is from.
 """
 
 from __future__ import annotations
@@ -13,7 +15,11 @@ import pytest
 from experiments.common.published import LOST, cell, read_published
 
 HERE = Path(__file__).resolve().parents[3] / "experiments" / "p3"
-IMAGES, TEXTS, COLOUR = 15 * 3, 5 * 4 * 3, 7 * 3  # a table of Appendix E: sets out of distribution, AUROC AUPR FPR95
+IMAGES, TEXTS, COLOUR = (
+    15 * 3,
+    5 * 4 * 3,
+    7 * 3,
+)  # a table of Appendix E: sets out of distribution, AUROC AUPR FPR95
 CELLS = {
     "Section 3.1": 3 + 1 + 1,  # distances of the example, its APHD, that of the other three samples
     "Section 3.2": 2 + 1,  # APHD of both panels of Figure 2, a threshold
@@ -30,7 +36,8 @@ CELLS = {
     "Appendix A": 1 + 1,
     "Appendix B": 2 + 1,
     "Appendix C": 3,
-    # encoder, pooling and decoder of two autoencoders; epochs of four data sets, and of two of them on each test set; word vectors
+    # encoder, pooling and decoder of two autoencoders; epochs of four data sets, and of two of them
+    # on each test set; word vectors
     "Appendix C.1": (4 + 4 + 1 + 3 + 3) + (5 + 5 + 5 + 6 + 6 + 5) + (4 + 2) + 2,
     "Appendix C.2": 2 + 2 + 3,
     **{f"Appendix E, table {i}": IMAGES for i in range(1, 5)},
@@ -63,7 +70,10 @@ IN_THE_TEXT = {
 """Those that can be read; of table 11 of the appendix none."""
 METRICS = ["AUROC", "AUPR", "FPR95", "FPR90"]
 SECTIONS = ["3.1", "3.2", "4", "5", "5.1", "5.2", "6", "A", "B", "C", "C.1", "C.2", "E"]
-MEDMNIST = [f"{part}mnist" for part in ("breast", "chest", "oct", "organa", "organc", "organs", "pneum", "tissue")]
+MEDMNIST = [
+    f"{part}mnist"
+    for part in ("breast", "chest", "oct", "organa", "organc", "organs", "pneum", "tissue")
+]
 FIGURES = 7
 
 
@@ -80,7 +90,10 @@ def test_no_number_is_missing(published) -> None:
 
 def test_every_row_says_where_it_is_from(published) -> None:
     tables = published.item.str.contains("able ")
-    assert set(published.kind[tables]) == {"table"} and set(published.kind[~tables]) == {"text", "setting"}
+    assert set(published.kind[tables]) == {"table"} and set(published.kind[~tables]) == {
+        "text",
+        "setting",
+    }
     assert published[["row", "column"]].notna().all(axis=1).eq(tables).all()
     assert not published[tables].duplicated(["item", "row", "column"]).any(), "a cell is there once"
     assert (published.source.str.len() > 10).all()
@@ -91,9 +104,21 @@ def test_every_row_says_where_it_is_from(published) -> None:
 
 
 def test_settings_are_told_from_results(published) -> None:
-    """Section 5 and Appendices A to C say how it was done; so do a threshold that is chosen and the dimensions of a figure."""
+    """Section 5 and Appendices A to C say how it was done; so do a threshold that is chosen and the
+    dimensions of a figure.
+    """
     settings = published[published.kind == "setting"]
-    whole = {item: CELLS[item] for item in ("Section 5", "Appendix A", "Appendix B", "Appendix C", "Appendix C.1", "Appendix C.2")}
+    whole = {
+        item: CELLS[item]
+        for item in (
+            "Section 5",
+            "Appendix A",
+            "Appendix B",
+            "Appendix C",
+            "Appendix C.1",
+            "Appendix C.2",
+        )
+    }
     assert settings.item.value_counts().to_dict() == {**whole, "Section 3.2": 1, "Section 6": 1}
     assert (published.kind == "text").sum() == 5 + 2 + 1 + 3 + 1  # Sections 3.1, 3.2, 4, 5.2 and 6
 
@@ -101,23 +126,36 @@ def test_settings_are_told_from_results(published) -> None:
 def test_tables_are_whole(published) -> None:
     """Every row of a table has every column, but for a data set against itself."""
     for item, of in published[published.kind == "table"].groupby("item"):
-        against_itself = set(zip(*[of.row.unique()] * 2, strict=True)) if item in {"Table 1", "Table 2"} else set()
-        whole = {(row, column) for row in of.row.unique() for column in of.column.unique()} - against_itself
+        against_itself = (
+            set(zip(*[of.row.unique()] * 2, strict=True))
+            if item in {"Table 1", "Table 2"}
+            else set()
+        )
+        whole = {
+            (row, column) for row in of.row.unique() for column in of.column.unique()
+        } - against_itself
         assert set(zip(of.row, of.column, strict=True)) == whole, item
 
 
 def test_what_is_lost_is_said(published) -> None:
     lost = published.note.fillna("").str.startswith(LOST)
     assert lost.eq(published.value.isna()).all()
-    assert published[["spread", "spread_is"]].isna().all(axis=None), "the text has no deviation, though Appendix E printed them"
+    assert published[["spread", "spread_is"]].isna().all(axis=None), (
+        "the text has no deviation, though Appendix E printed them"
+    )
     said = published.note[lost].str
-    assert said.contains("an AUROC or an AUPR, and the text does not say which").sum() == 2 * (1 + 5), "one number for two cells"
+    assert said.contains("an AUROC or an AUPR, and the text does not say which").sum() == 2 * (
+        1 + 5
+    ), "one number for two cells"
     assert said.contains("100 stands for").sum() == 2
 
 
 def test_numbers_are_percentages(published) -> None:
     measured = published[published.metric.isin(METRICS)]
-    assert len(measured) == sum(n for item, n in CELLS.items() if "able " in item) + CELLS["Section 5.2"]
+    assert (
+        len(measured)
+        == sum(n for item, n in CELLS.items() if "able " in item) + CELLS["Section 5.2"]
+    )
     assert measured.value.dropna().between(0, 100).all()
     assert (measured.ood != measured.dataset).all()
 
@@ -138,24 +176,43 @@ def test_numbers_are_percentages(published) -> None:
     ],
 )
 def test_they_can_stand_in_a_table(published, item, dataset, ood, metric, method, printed) -> None:
-    chosen = published[["item", "dataset", "ood", "metric", "method"]].eq([item, dataset, ood, metric, method]).all(axis=1)
+    chosen = (
+        published[["item", "dataset", "ood", "metric", "method"]]
+        .eq([item, dataset, ood, metric, method])
+        .all(axis=1)
+    )
     assert chosen.sum() == 1 and cell(published[chosen]) == printed
 
 
 def test_a_number_of_the_text_is_that_of_the_appendix(published) -> None:
-    """Tables 1 to 4 show what the appendix has set by set; TOOD has one number in both wherever the text has both."""
+    """Tables 1 to 4 show what the appendix has set by set; TOOD has one number in both wherever the
+    text has both.
+    """
     keys = ["dataset", "ood", "metric", "method"]
     there = published[published.value.notna()]
     body = there[there.item.isin(["Table 2", "Table 3", "Table 4"])].set_index(keys).value
-    first = there[there.setting.isin(["first of two"]) | (there.item == "Appendix E, table 5")].set_index(keys).value
+    first = (
+        there[there.setting.isin(["first of two"]) | (there.item == "Appendix E, table 5")]
+        .set_index(keys)
+        .value
+    )
     shared = body.index.intersection(first.index)
-    assert len(shared) == 4 + 3 + 2 + 5 * 2  # four pairs of texts; QMNIST and KMNIST in Fashion-MNIST; five sets in MNIST, AUROC and AUPR
+    assert (
+        len(shared) == 4 + 3 + 2 + 5 * 2
+    )  # four pairs of texts; QMNIST and KMNIST in Fashion-MNIST; five sets in MNIST, AUROC and AUPR
     assert (body[shared] == first[shared]).all()
 
 
-@pytest.mark.parametrize(("dataset", "lost"), [("mnist", {"breastmnist", "organamnist"}), ("fashion_mnist", {"chestmnist", "organamnist"})])
-def test_a_mean_of_table_3_is_one_of_the_first_tables_of_the_appendix(published, dataset, lost) -> None:
-    """Two of the eight FPR95 of MedMNIST are lost: they cannot be negative, so the mean is at least that of the others."""
+@pytest.mark.parametrize(
+    ("dataset", "lost"),
+    [("mnist", {"breastmnist", "organamnist"}), ("fashion_mnist", {"chestmnist", "organamnist"})],
+)
+def test_a_mean_of_table_3_is_one_of_the_first_tables_of_the_appendix(
+    published, dataset, lost
+) -> None:
+    """Two of the eight FPR95 of MedMNIST are lost: they cannot be negative, so the mean is at least
+    that of the others.
+    """
     of = published[(published.dataset == dataset) & (published.metric == "FPR95")]
     mean = of.value[of.ood == "medmnist"].item()
     eight = of[(of.setting == "first of two") & of.ood.isin(MEDMNIST)]
@@ -168,18 +225,35 @@ def test_a_mean_of_table_3_is_one_of_the_first_tables_of_the_appendix(published,
 def test_what_is_inferred_is_said(published) -> None:
     said = published.note.fillna("")
     assert said.str.contains("which is lost is inferred").sum() == 3
-    assert said[published.item.isin(["Table 1", "Table 2"]) & published.value.notna()].str.contains("AUROC is taken").all()
-    assert set(said[published.item == "Table 4"]) == {"the data set in distribution is not in the text: MNIST, as in Appendix E"}
+    assert (
+        said[published.item.isin(["Table 1", "Table 2"]) & published.value.notna()]
+        .str.contains("AUROC is taken")
+        .all()
+    )
+    assert set(said[published.item == "Table 4"]) == {
+        "the data set in distribution is not in the text: MNIST, as in Appendix E"
+    }
     pairs = ["item", "dataset", "ood"]
     partly = published[said.str.startswith("two of three")].groupby(pairs).metric.apply(set)
     assert len(partly) == 8 and all(metrics == {"AUROC", "AUPR"} for metrics in partly)
-    with_fpr = published[(published.metric == "FPR95") & published.value.notna()].set_index(pairs).index
+    with_fpr = (
+        published[(published.metric == "FPR95") & published.value.notna()].set_index(pairs).index
+    )
     assert not partly.index.isin(with_fpr).any()
 
 
 def test_figures_are_those_of_the_text_and_their_pages_are_lost() -> None:
     figures = pd.read_csv(HERE / "figures.csv", keep_default_na=False)
-    assert figures.columns.tolist() == ["figure", "page", "shows", "drawn_by", "files", "caption", "missing", "section"]
+    assert figures.columns.tolist() == [
+        "figure",
+        "page",
+        "shows",
+        "drawn_by",
+        "files",
+        "caption",
+        "missing",
+        "section",
+    ]
     assert figures.figure.tolist() == list(range(1, FIGURES + 1)) and (figures.page == "").all()
     assert figures.shows.str.split().str.len().between(3, 15).all()
     assert (figures.drawn_by != "").all()

@@ -1,4 +1,6 @@
-"""What other trees, latents and moved images are measured by: small rows go through, and every number that a claim asks is there."""
+"""What other trees, latents and moved images are measured by: small rows go through, and every
+number that a claim asks is there.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,17 @@ from experiments.p3.seconds import faster, in_turn
 from kdgraph.config import plan
 
 SHAPES = [
-    "dataset=shapes", "dataset.size=16", "dataset.channels=1", "dataset.radius=3", "dataset.sides=[8,4]", "ood=noise", "figures=none",
-    "dataset.n_train=40", "dataset.n_calibration=110", "dataset.n_test=110",
-]  # fmt: skip
+    "dataset=shapes",
+    "dataset.size=16",
+    "dataset.channels=1",
+    "dataset.radius=3",
+    "dataset.sides=[8,4]",
+    "ood=noise",
+    "figures=none",
+    "dataset.n_train=40",
+    "dataset.n_calibration=110",
+    "dataset.n_test=110",
+]
 
 
 def shapes(method: str, epochs: str) -> Any:
@@ -30,7 +40,9 @@ def test_trees_on_half_of_the_digits(monkeypatch) -> None:
     monkeypatch.setattr(trees, "seconds_of", lambda *_: {"tood": 1.0, "network": 2.0})
     config = trees.configs()[trees.HALF_OF_DIGITS]
     table = trees.drawn(trees.HALF_OF_DIGITS, config, 0)
-    frame = pd.DataFrame(trees.measure(table, 0, {trees.DEFAULT: {}, "2 rows to a leaf": {"min_samples_leaf": 2}}))
+    frame = pd.DataFrame(
+        trees.measure(table, 0, {trees.DEFAULT: {}, "2 rows to a leaf": {"min_samples_leaf": 2}})
+    )
     assert Counter(frame.metric) == {"auroc": 2 * (2 + 2 + 1 + 1), "error": 2, "seconds": 2}
     assert set(frame["rows"]) == {len(table.splits.train.y), trees.FEW_TRAINING_ROWS}
     error = frame[frame.metric == "error"].set_index("labels").value
@@ -39,24 +51,46 @@ def test_trees_on_half_of_the_digits(monkeypatch) -> None:
 
 
 def test_latents_and_pixels_are_scored_on_the_same_sets() -> None:
-    of = {"given": shapes("mnist/tood_given", "encoder.max_epochs"), "shuffled": shapes("mnist/tood_shuffled", "encoder.max_epochs")}
-    frame = pd.DataFrame(latents.measure("shapes", {**of, "network": shapes("mnist/msp", "max_epochs")}, 0))
+    of = {
+        "given": shapes("mnist/tood_given", "encoder.max_epochs"),
+        "shuffled": shapes("mnist/tood_shuffled", "encoder.max_epochs"),
+    }
+    frame = pd.DataFrame(
+        latents.measure("shapes", {**of, "network": shapes("mnist/msp", "max_epochs")}, 0)
+    )
     assert set(frame[frame.metric == "seconds"].setting) == {"tood", "network"}
     scores = frame[frame.metric == "auroc"]
     assert Counter(zip(scores.setting, scores.labels, strict=True)) == {
-        (setting, labels): scores.set.nunique() for setting in ("latents", "pixels") for labels in latents.LABELS
+        (setting, labels): scores.set.nunique()
+        for setting in ("latents", "pixels")
+        for labels in latents.LABELS
     }
     assert scores.value.between(0, 1).all()
 
 
 def test_images_are_moved_both_ways(monkeypatch) -> None:
     monkeypatch.setattr(attack, "SETS", ("noise",))
-    of = {name: shapes(f"cifar/{name}", "encoder.max_epochs" if name in attack.TOOD else "max_epochs") for name in attack.TITLES}
+    of = {
+        name: shapes(f"cifar/{name}", "encoder.max_epochs" if name in attack.TOOD else "max_epochs")
+        for name in attack.TITLES
+    }
     frame = pd.DataFrame(attack.measure("shapes", of, 0))
-    assert set(frame.method) == set(attack.TITLES) and sorted(set(frame.step)) == [-8, -4, -2, 0, 2, 4, 8]
+    assert set(frame.method) == set(attack.TITLES) and sorted(set(frame.step)) == [
+        -8,
+        -4,
+        -2,
+        0,
+        2,
+        4,
+        8,
+    ]
     assert set(frame.network) == {"", attack.ATTACKED, attack.ANOTHER}
-    msp = frame[(frame.method == "msp") & (frame.network == attack.ATTACKED)].set_index("step").value
-    assert msp[-8] <= msp[0] <= msp[8], "what makes the network surer of its class is the attack on its confidence"
+    msp = (
+        frame[(frame.method == "msp") & (frame.network == attack.ATTACKED)].set_index("step").value
+    )
+    assert msp[-8] <= msp[0] <= msp[8], (
+        "what makes the network surer of its class is the attack on its confidence"
+    )
 
 
 def test_work_is_timed_by_turns() -> None:
@@ -69,18 +103,32 @@ def test_work_is_timed_by_turns() -> None:
 def test_often_is_more_than_half() -> None:
     def seconds(*tood: float) -> pd.DataFrame:
         rows = [
-            {"dataset": str(i), "seed": seed, "setting": name, "value": value + 0.01 * seed * (name == "tood")}
+            {
+                "dataset": str(i),
+                "seed": seed,
+                "setting": name,
+                "value": value + 0.01 * seed * (name == "tood"),
+            }
             for i, each in enumerate(tood)
             for seed in range(3)
             for name, value in (("tood", each), ("network", 2.0))
         ]
         return pd.DataFrame(rows)
 
-    assert [next(faster(seconds(*each), "x")).holds for each in ((1.0, 1.0, 3.0), (1.0, 3.0))] == [True, False]
+    assert [next(faster(seconds(*each), "x")).holds for each in ((1.0, 1.0, 3.0), (1.0, 3.0))] == [
+        True,
+        False,
+    ]
 
 
 def test_what_is_asked_is_kept_where_the_command_line_says(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "argv", ["study", "--seeds", "2", "--keep", str(tmp_path)])
-    asked("about", "p3_made", 5, lambda seed: [{"seed": seed}], lambda frame: [Claim("seeds", True, str(list(frame.seed)), ("a",))])
+    asked(
+        "about",
+        "p3_made",
+        5,
+        lambda seed: [{"seed": seed}],
+        lambda frame: [Claim("seeds", True, str(list(frame.seed)), ("a",))],
+    )
     assert capsys.readouterr().out == "- pass: seeds. [0, 1]\n\n1 of 1 hold.\n"
     assert [one.found for one in kept(tmp_path, "p3_made")] == ["[0, 1]"]

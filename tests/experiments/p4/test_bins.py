@@ -11,19 +11,33 @@ from kdgraph.config import plan
 from kdgraph.errors import DataError
 from kdgraph.runner.run import run
 
-WORDS = ["dataset=crime", "preprocess=standardized", "network=paper/p4/crime_long", "method=paper/p4/crime/lore_pca", "ood=none"]
+WORDS = [
+    "dataset=crime",
+    "preprocess=standardized",
+    "network=paper/p4/crime_long",
+    "method=paper/p4/crime/lore_pca",
+    "ood=none",
+]
 
 
 def test_without_a_run_that_measured_in_the_plane_it_says_which_one_to_make(tmp_path):
     folder = tmp_path / "crime" / "lore_pca" / "1"
     folder.mkdir(parents=True)
-    (folder / "result.json").write_text(json.dumps({"seed": 0, "run_id": "1", "files": {"tables": {"by_group": "tables/by_group.csv"}}}))
+    (folder / "result.json").write_text(
+        json.dumps(
+            {"seed": 0, "run_id": "1", "files": {"tables": {"by_group": "tables/by_group.csv"}}}
+        )
+    )
     with pytest.raises(DataError, match="metrics=local_features"):
         bins.figure2(tmp_path)
 
 
 @pytest.mark.slow  # trains a network
 def test_the_picture_is_of_the_first_seed(tmp_path):
-    job = plan([*WORDS, "metrics=local_features", "figures=none", "parent.max_epochs=2", f"out={tmp_path}"]).jobs[0]
+    job = plan(
+        [*WORDS, "metrics=local_features", "figures=none", "parent.max_epochs=2", f"out={tmp_path}"]
+    ).jobs[0]
     run(job.config)
-    assert [axes.get_xlabel() for axes in bins.figure2(tmp_path).axes if axes.get_xlabel()][-1] == "LCE"
+    assert [axes.get_xlabel() for axes in bins.figure2(tmp_path).axes if axes.get_xlabel()][
+        -1
+    ] == "LCE"

@@ -1,4 +1,6 @@
-"""CIFAR-10 in ImageNet's place: which image is which, the file of scores and features, tables and figures."""
+"""CIFAR-10 in ImageNet's place: which image is which, the file of scores and features, tables and
+figures.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +30,27 @@ SPLITS = 4
 def test_places_are_the_least_and_the_greatest_of_all_embeddings(whole, data) -> None:
     chosen = sorted(data.draw(st.sets(st.integers(0, len(whole) - 1), min_size=1)))
     part = [whole[i] for i in chosen]
-    every = np.array([c for c in combinations(range(len(whole)), len(part)) if [whole[i] for i in c] == part])
+    every = np.array(
+        [c for c in combinations(range(len(whole)), len(part)) if [whole[i] for i in c] == part]
+    )
     first, last = positions(np.array(part), np.array(whole))
     np.testing.assert_array_equal(first, every.min(axis=0))
     np.testing.assert_array_equal(last, every.max(axis=0))
 
 
 def test_a_sequence_that_is_no_part_is_refused() -> None:
-    with pytest.raises(DataError, match=r"^2 labels are not among 3 in this order; give the record of the same images$"):
+    with pytest.raises(
+        DataError,
+        match=r"^2 labels are not among 3 in this order; give the record of the same images$",
+    ):
         positions(np.array([1, 0]), np.array([0, 0, 1]))
 
 
 @pytest.fixture
 def record(tmp_path, monkeypatch: pytest.MonkeyPatch):
-    """A record of eight images, of which the fourth (or the fifth, of the same label) and the last are missing in the subset of six."""
+    """A record of eight images, of which the fourth (or the fifth, of the same label) and the last
+    are missing in the subset of six.
+    """
     monkeypatch.setattr(cifar10_features, "FIRST", 8)
     labels = np.array([0, 1, 2, 1, 1, 0, 2, 2, 0])
     scores = np.random.default_rng(0).dirichlet(np.ones(3), size=9).astype(np.float32)
@@ -60,12 +69,19 @@ def test_the_file_has_only_images_that_are_sure_and_embeds_what_was_seen(record,
     np.savez(tmp_path / "made.npz", **arrays)
     data = ScoreFile(str(tmp_path / "made.npz"), scores="mine", features=["net", "net_tsne"]).load()
     assert data.given_layers == (("net", 5), ("net_tsne", 3))
-    np.testing.assert_allclose(data.X[:, :3], scores[[0, 1, 2, 5]], atol=1e-6)  # of float32, and divided by its sum
+    np.testing.assert_allclose(
+        data.X[:, :3], scores[[0, 1, 2, 5]], atol=1e-6
+    )  # of float32, and divided by its sum
 
 
 def test_a_record_without_scores_is_told(tmp_path) -> None:
     np.savez(tmp_path / "softmax.npz", ground_truth=[0])
-    with pytest.raises(DataError, match=r"softmax.npz has no array predictions; give a record with softmax outputs and labels$"):
+    with pytest.raises(
+        DataError,
+        match=(
+            r"softmax.npz has no array predictions; give a record with softmax outputs and labels$"
+        ),
+    ):
         collected({"mine": tmp_path / "softmax.npz"}, SimpleNamespace(y=np.array([0])), {})  # type: ignore[arg-type]
 
 
@@ -77,9 +93,16 @@ def test_the_experiment_has_the_methods_of_the_tables() -> None:
     assert {job.config.dataset["name"] for job in jobs} == {"cifar10_wideresnet", "cifar10_lenet_5"}
     assert set(ACROSS) | set(DRAWN) <= set(METHODS)
     metrics = jobs[0].config.metrics["test"]
-    assert {key.format(space) for key in LOCAL for space in MAPS} | set(cifar10.COLUMNS) <= set(metrics)
+    assert {key.format(space) for key in LOCAL for space in MAPS} | set(cifar10.COLUMNS) <= set(
+        metrics
+    )
     named = {node["layer"] for node in jobs[0].config.metrics["spaces"].values()}
-    named |= {layer for job in jobs if "features" in job.config.calibrator for layer in [job.config.calibrator["features"]["layer"]]}
+    named |= {
+        layer
+        for job in jobs
+        if "features" in job.config.calibrator
+        for layer in [job.config.calibrator["features"]["layer"]]
+    }
     assert named <= set(jobs[0].config.dataset["features"])
 
 
@@ -90,7 +113,9 @@ def value(metric: str, level: float, seed: float) -> float:
 
 @pytest.fixture
 def runs(tmp_path):
-    """Records of all methods on one file of scores, with their folders; the method k of the list has level k/20, the parent 0."""
+    """Records of all methods on one file of scores, with their folders; the method k of the list
+    has level k/20, the parent 0.
+    """
     records = []
     metrics = [*cifar10.COLUMNS, *(key.format(space) for key in LOCAL for space in MAPS)]
     for k, method in enumerate(METHODS):
@@ -99,36 +124,74 @@ def runs(tmp_path):
             (folder / "tables").mkdir(parents=True)
             levels = {"parent": 0.0, "calibrated": k / 20}
             entries = [
-                {"of": of, "on": "test", "metric": m, "value": value(m, level, seed)} for of, level in levels.items() for m in metrics
+                {"of": of, "on": "test", "metric": m, "value": value(m, level, seed)}
+                for of, level in levels.items()
+                for m in metrics
             ]
             both = [(of, level + seed / 100) for of, level in levels.items()]
-            lce = [{"of": of, "on": "test", "bandwidth": b, "lce": 0.1 + at / 10, "mlce": 0.2 + at / 2, "n_eff": 9 * b, "mlce_n_eff": b}
-                   for of, at in both for b in (0.1, 0.4, 1.6)]  # fmt: skip
-            gain = [{"of": of, "on": "test", "ratio": r, "reward": at - r / 10, "unsure": 0.1} for of, at in both for r in (2.0, 10.0)]
-            tables = {**{f"lce_by_bandwidth_{space}{few}": lce for space in (*MAPS, "pca") for few in ("", "_30")}, "reward_by_ratio": gain}
+            lce = [
+                {
+                    "of": of,
+                    "on": "test",
+                    "bandwidth": b,
+                    "lce": 0.1 + at / 10,
+                    "mlce": 0.2 + at / 2,
+                    "n_eff": 9 * b,
+                    "mlce_n_eff": b,
+                }
+                for of, at in both
+                for b in (0.1, 0.4, 1.6)
+            ]
+            gain = [
+                {"of": of, "on": "test", "ratio": r, "reward": at - r / 10, "unsure": 0.1}
+                for of, at in both
+                for r in (2.0, 10.0)
+            ]
+            tables = {
+                **{
+                    f"lce_by_bandwidth_{space}{few}": lce
+                    for space in (*MAPS, "pca")
+                    for few in ("", "_30")
+                },
+                "reward_by_ratio": gain,
+            }
             for key, rows in tables.items():
                 pd.DataFrame(rows).to_csv(folder / "tables" / f"{key}.csv", index=False)
             dataset = {"name": "cifar10_net", "n_calibration": 20, "n_test": 10}
-            records.append({"method": method, "seed": seed, "run_id": folder.name, "dataset": dataset, "metrics": entries,
-                            "files": {"tables": {key: f"tables/{key}.csv" for key in tables}}})  # fmt: skip
+            records.append(
+                {
+                    "method": method,
+                    "seed": seed,
+                    "run_id": folder.name,
+                    "dataset": dataset,
+                    "metrics": entries,
+                    "files": {"tables": {key: f"tables/{key}.csv" for key in tables}},
+                }
+            )
     return records, tmp_path
 
 
 def test_tables_hold_means_published_numbers_and_corrected_intervals(runs) -> None:
     text = beside(runs[0])
-    assert text.startswith("## Luo et al., cifar10_net: 20 calibration rows, 10 test rows, 4 splits")
+    assert text.startswith(
+        "## Luo et al., cifar10_net: 20 calibration rows, 10 test rows, 4 splits"
+    )
     seeds = range(SPLITS)
     row = next(line for line in text.splitlines() if line.startswith("| histogram | "))
     level = list(METHODS).index("histogram") / 20
     mean = np.mean([value("prr", level, seed) for seed in seeds])
     assert row.split(" | ")[1:3] == [f"{mean:.3f}".removeprefix("0"), ".461"]
     other = list(METHODS).index("lore_pca") / 20
-    differences = np.array([value("prr", other, seed) - value("prr", level, seed) for seed in seeds])
+    differences = np.array(
+        [value("prr", other, seed) - value("prr", level, seed) for seed in seeds]
+    )
     half = stats.t.ppf(0.975, SPLITS - 1) * differences.std(ddof=1) * np.sqrt(1 / SPLITS + 10 / 20)
     row = next(line for line in text.splitlines() if line.startswith("| lore_pca | +"))
     assert row.split(" | ")[3] == f"+{differences.mean():.3f} ± {half:.3f} (4/4)".replace("0.", ".")
     local = [line for line in text.splitlines() if line.startswith("| MLCE | LeNet-5 | ")]
-    assert len(local) == 1 and local[0].count("**") == 2 and local[0].split(" | ")[2].startswith("**")  # the parent's level is the least
+    assert (
+        len(local) == 1 and local[0].count("**") == 2 and local[0].split(" | ")[2].startswith("**")
+    )  # the parent's level is the least
 
 
 def test_tables_of_some_methods_and_of_none(runs) -> None:
@@ -141,7 +204,9 @@ def test_tables_of_some_methods_and_of_none(runs) -> None:
 def test_every_picture_is_drawn(runs, tmp_path) -> None:
     records, folder = runs
     paths = draw(records, folder, tmp_path / "drawn")
-    assert [path.name for path in paths] == [f"cifar10_net_{name}.{kind}" for name in FIGURES for kind in ("svg", "pdf")]
+    assert [path.name for path in paths] == [
+        f"cifar10_net_{name}.{kind}" for name in FIGURES for kind in ("svg", "pdf")
+    ]
     assert all(path.stat().st_size > 10_000 for path in paths)
 
 
@@ -157,4 +222,6 @@ def test_the_commands(runs, tmp_path, record, monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setattr(cifar10_features, "images", lambda: (test, test))
     monkeypatch.setattr(cifar10_features, "features", lambda train, test: seen)
     cifar10.main(["features", str(tmp_path / "out.npz"), "--record", f"mine={path}"])
-    assert capsys.readouterr().out.startswith(f"{tmp_path / 'out.npz'}: 4 images; label (), index (), mine (3,), net (5,), net_tsne (3,)")
+    assert capsys.readouterr().out.startswith(
+        f"{tmp_path / 'out.npz'}: 4 images; label (), index (), mine (3,), net (5,), net_tsne (3,)"
+    )

@@ -1,4 +1,6 @@
-"""Figures of a study: the runs of every method on the seeds that all have, and the numbers that their records and tables hold."""
+"""Figures of a study: the runs of every method on the seeds that all have, and the numbers that
+their records and tables hold.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,43 @@ SEEDS = 3
 
 
 def rows(of: str, level: float) -> dict[str, list[dict]]:
-    """Tables of one model, whose numbers all grow with ``level``; rows of another set are in them too."""
+    """Tables of one model, whose numbers all grow with ``level``; rows of another set are in them
+    too.
+    """
     lce = [
-        {"of": of, "on": "test", "bandwidth": b, "lce": 0.1 * level / b, "mlce": 0.2 * level, "n_eff": 9 * b, "mlce_n_eff": b}
+        {
+            "of": of,
+            "on": "test",
+            "bandwidth": b,
+            "lce": 0.1 * level / b,
+            "mlce": 0.2 * level,
+            "n_eff": 9 * b,
+            "mlce_n_eff": b,
+        }
         for b in BANDWIDTHS
     ]
     lce += [row | {"on": "calibration", "lce": 0.9} for row in lce]
-    group = [{"of": of, "on": "test", "group": g, "rows": 10, "error": 0.2, "confidence": 0.7 + level / 10, "mce": level, "worst_rows": 2}
-             for g in ("a", "b")]  # fmt: skip
+    group = [
+        {
+            "of": of,
+            "on": "test",
+            "group": g,
+            "rows": 10,
+            "error": 0.2,
+            "confidence": 0.7 + level / 10,
+            "mce": level,
+            "worst_rows": 2,
+        }
+        for g in ("a", "b")
+    ]
     return {"lce_by_bandwidth_tsne": lce, "lce_by_bandwidth_pca": lce, "by_group": group}
 
 
 @pytest.fixture
 def runs(tmp_path):
-    """Records of two methods, and their folders; the second has no run of the last seed. The parent has level .5, a method .1."""
+    """Records of two methods, and their folders; the second has no run of the last seed. The parent
+    has level .5, a method .1.
+    """
     records = []
     for place, method in enumerate(["lore_tsne-as_in_paper", "histogram"]):
         for seed in range(SEEDS - place):
@@ -41,7 +66,9 @@ def runs(tmp_path):
             levels = {"parent": 0.5 + seed / 100, "calibrated": 0.1 + place / 10 + seed / 100}
             both = [rows(of, level) for of, level in levels.items()]
             for key in both[0]:
-                pd.DataFrame(both[0][key] + both[1][key]).to_csv(folder / "tables" / f"{key}.csv", index=False)
+                pd.DataFrame(both[0][key] + both[1][key]).to_csv(
+                    folder / "tables" / f"{key}.csv", index=False
+                )
             names = ["group_mce", *figures.FORETELL]
             entries = [
                 {"of": of, "on": "test", "metric": name, "value": level + rng.uniform(0, 0.01)}
@@ -50,7 +77,15 @@ def runs(tmp_path):
             ]
             entries += [entry | {"on": "calibration", "value": 9.0} for entry in entries]
             files = {"tables": {key: f"tables/{key}.csv" for key in both[0]}}
-            records.append({"method": method, "seed": seed, "run_id": folder.name, "metrics": entries, "files": files})
+            records.append(
+                {
+                    "method": method,
+                    "seed": seed,
+                    "run_id": folder.name,
+                    "metrics": entries,
+                    "files": files,
+                }
+            )
     return records, tmp_path
 
 
@@ -64,13 +99,18 @@ def test_a_study_has_the_seeds_of_all_methods_and_one_parent(runs) -> None:
     np.testing.assert_allclose(found["histogram"], [0.2, 0.21], atol=0.01)
     places, lce = study.table("lce_by_bandwidth_tsne", "bandwidth", "lce")
     assert places == BANDWIDTHS
-    np.testing.assert_allclose(lce["histogram"], [[0.1 * level / b for b in BANDWIDTHS] for level in (0.2, 0.21)])
+    np.testing.assert_allclose(
+        lce["histogram"], [[0.1 * level / b for b in BANDWIDTHS] for level in (0.2, 0.21)]
+    )
 
 
 def test_figures_show_what_the_tables_hold(runs) -> None:
     study = study_of(*runs, METHODS)
     lce = FIGURES["lce"](study)
-    assert [axes.get_title() for axes in lce.axes if axes.get_title()] == ["t-SNE", "principal components"]
+    assert [axes.get_title() for axes in lce.axes if axes.get_title()] == [
+        "t-SNE",
+        "principal components",
+    ]
     lines = {line.get_label(): line for line in lce.axes[0].lines}
     np.testing.assert_allclose(lines["LoRe, t-SNE"].get_ydata(), 0.2 * 0.105)
     error, gap = FIGURES["groups"](study).axes
@@ -83,24 +123,44 @@ def test_figures_show_what_the_tables_hold(runs) -> None:
 
 def test_what_is_missing_is_told(runs) -> None:
     records, folder = runs
-    with pytest.raises(DataError, match=r"^no run of mmce; run them, or name others with --methods$"):
+    with pytest.raises(
+        DataError, match=r"^no run of mmce; run them, or name others with --methods$"
+    ):
         study_of(records, folder, [*METHODS, "mmce"])
-    apart = [record for record in records if (record["method"] == "histogram") == (record["seed"] == 0)]
-    with pytest.raises(DataError, match=r"^no seed has a run of each of none, lore_tsne, histogram; name fewer with --methods$"):
+    apart = [
+        record for record in records if (record["method"] == "histogram") == (record["seed"] == 0)
+    ]
+    with pytest.raises(
+        DataError,
+        match=(
+            r"^no seed has a run of each of none, lore_tsne, histogram; name fewer with --methods$"
+        ),
+    ):
         study_of(apart, folder, METHODS)
 
 
 def test_methods_of_the_paper_and_others_have_names() -> None:
     assert next(iter(LABELS)) == "none"
-    assert (label_of("lore_geodesic"), label_of("bin_mean_shift")) == ("LoRe, geodesic", "bin mean shift")
+    assert (label_of("lore_geodesic"), label_of("bin_mean_shift")) == (
+        "LoRe, geodesic",
+        "bin mean shift",
+    )
 
 
 def test_the_module_draws_what_is_asked(runs, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     records, folder = runs
     monkeypatch.setattr(figures, "runs_of", lambda experiment, where, free: records)
     drawn = []
-    monkeypatch.setattr(figures, "study_of", lambda records, folder, methods: drawn.append(methods) or study_of(records, folder, methods))
-    monkeypatch.setattr(sys, "argv", ["figures", str(folder), "--only", "groups", "--to", str(folder / "drawn")])
+    monkeypatch.setattr(
+        figures,
+        "study_of",
+        lambda records, folder, methods: (
+            drawn.append(methods) or study_of(records, folder, methods)
+        ),
+    )
+    monkeypatch.setattr(
+        sys, "argv", ["figures", str(folder), "--only", "groups", "--to", str(folder / "drawn")]
+    )
     figures.main()
     assert drawn == [METHODS]  # all that were run, in the order of the key
     paths = [folder / "drawn" / f"crime_groups.{kind}" for kind in ("svg", "pdf")]

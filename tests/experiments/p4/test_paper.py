@@ -1,4 +1,6 @@
-"""Which numbers of the paper are made again: keys of records are those of what was published, and nothing is passed over in silence."""
+"""Which numbers of the paper are made again: keys of records are those of what was published, and
+nothing is passed over in silence.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ KEYS = ["item", "dataset", "metric", "method"]
 @pytest.fixture(scope="module")
 def frame():
     """Numbers of every method that the experiment has."""
-    return pd.DataFrame(entries(record(m, s, metrics=[*METRICS, *LOCAL]) for m in crime.SETTING.methods for s in range(SEEDS)))
+    return pd.DataFrame(
+        entries(
+            record(m, s, metrics=[*METRICS, *LOCAL])
+            for m in crime.SETTING.methods
+            for s in range(SEEDS)
+        )
+    )
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +42,20 @@ def found(frame):
 
 
 def values(frame: pd.DataFrame, method: str, metric: str) -> np.ndarray:
-    return frame[(frame.method == method) & (frame.metric == metric)].sort_values("seed").value.to_numpy()
+    return (
+        frame[(frame.method == method) & (frame.metric == metric)]
+        .sort_values("seed")
+        .value.to_numpy()
+    )
 
 
 def of(found: pd.DataFrame, item: str, metric: str, method: str, variant: str = "") -> np.ndarray:
-    same = (found.item == item) & (found.metric == metric) & (found.method == method) & (found.variant == variant)
+    same = (
+        (found.item == item)
+        & (found.metric == metric)
+        & (found.method == method)
+        & (found.variant == variant)
+    )
     return found[same].sort_values("seed").value.to_numpy()
 
 
@@ -49,55 +66,114 @@ def test_every_number_of_the_setting_is_there_and_no_other(found) -> None:
     own = found[found.variant == ""]
     assert set(map(tuple, own[KEYS].to_numpy())) == set(map(tuple, wanted[KEYS].to_numpy()))
     assert (own.groupby(KEYS).size() == SEEDS).all()
-    assert set(map(tuple, found[KEYS].to_numpy())) == set(map(tuple, wanted[KEYS].to_numpy()))  # nor has a variant another place
+    assert set(map(tuple, found[KEYS].to_numpy())) == set(
+        map(tuple, wanted[KEYS].to_numpy())
+    )  # nor has a variant another place
 
 
 def test_numbers_are_in_published_units_and_places(frame, found) -> None:
-    np.testing.assert_array_equal(of(found, "Table 1", "max group MCE", "group histogram"), values(frame, "group_histogram", "group_mce"))
-    np.testing.assert_array_equal(of(found, "Table 3", "ECE in percent", "mmce"), 100 * values(frame, "mmce", "ece"))
-    np.testing.assert_array_equal(of(found, "Table 3", "NLL", "none"), values(frame, "none", "nll_top"))
-    for variant, method in (("", "lore_pca_printed"), (REFITTED, "lore_pca"), ("simplest γ and bins", "lore_free")):
-        np.testing.assert_array_equal(of(found, "Table 1", "max group MCE", "LoRe PCA", variant), values(frame, method, "group_mce"))
+    np.testing.assert_array_equal(
+        of(found, "Table 1", "max group MCE", "group histogram"),
+        values(frame, "group_histogram", "group_mce"),
+    )
+    np.testing.assert_array_equal(
+        of(found, "Table 3", "ECE in percent", "mmce"), 100 * values(frame, "mmce", "ece")
+    )
+    np.testing.assert_array_equal(
+        of(found, "Table 3", "NLL", "none"), values(frame, "none", "nll_top")
+    )
+    for variant, method in (
+        ("", "lore_pca_printed"),
+        (REFITTED, "lore_pca"),
+        ("simplest γ and bins", "lore_free"),
+    ):
+        np.testing.assert_array_equal(
+            of(found, "Table 1", "max group MCE", "LoRe PCA", variant),
+            values(frame, method, "group_mce"),
+        )
 
 
-@pytest.mark.parametrize(("variant", "end", "metric"), [("", "_printed", "mlce_tsne_printed"), (REFITTED, "", "mlce_tsne")])
-def test_a_correlation_is_that_of_the_papers_nine_methods(frame, found, variant, end, metric) -> None:
-    """The mean of pseudo-values is n r − (n − 1) times the mean r without a seed, and a seed's is what it alone changes."""
-    methods = ["none", "temperature", "histogram", "isotonic", "mmce", "group_temperature", "group_histogram"]
+@pytest.mark.parametrize(
+    ("variant", "end", "metric"),
+    [("", "_printed", "mlce_tsne_printed"), (REFITTED, "", "mlce_tsne")],
+)
+def test_a_correlation_is_that_of_the_papers_nine_methods(
+    frame, found, variant, end, metric
+) -> None:
+    """The mean of pseudo-values is n r − (n − 1) times the mean r without a seed, and a seed's is
+    what it alone changes.
+    """
+    methods = [
+        "none",
+        "temperature",
+        "histogram",
+        "isotonic",
+        "mmce",
+        "group_temperature",
+        "group_histogram",
+    ]
     methods += [f"lore_tsne{end}", f"lore_pca{end}"]
-    both = np.array([[values(frame, method, name) for method in methods] for name in (metric, "group_mce")])  # of each, methods by seeds
+    both = np.array(
+        [[values(frame, method, name) for method in methods] for name in (metric, "group_mce")]
+    )  # of each, methods by seeds
     r = np.corrcoef(both.reshape(2, -1))[0, 1]
-    without = np.array([np.corrcoef(np.delete(both, seed, axis=2).reshape(2, -1))[0, 1] for seed in range(SEEDS)])
+    without = np.array(
+        [np.corrcoef(np.delete(both, seed, axis=2).reshape(2, -1))[0, 1] for seed in range(SEEDS)]
+    )
     ours = of(found, "Table 2", "correlation with max group MCE", "MLCE_0.2 (t-SNE)", variant)
-    np.testing.assert_allclose(ours, SEEDS * r - (SEEDS - 1) * without, rtol=1e-9)  # sums in another order
+    np.testing.assert_allclose(
+        ours, SEEDS * r - (SEEDS - 1) * without, rtol=1e-9
+    )  # sums in another order
 
 
 def test_of_one_seed_the_correlation_is_itself(frame) -> None:
     ours = measured(frame[frame.seed == 0], crime.SETTING)
     assert len(of(ours, "Table 2", "correlation with max group MCE", "ECE")) == 1
-    assert len(measured(frame[(frame.seed == 0) & (frame.method == "none")], crime.SETTING)) == 4  # of some methods it is another number
+    assert (
+        len(measured(frame[(frame.seed == 0) & (frame.method == "none")], crime.SETTING)) == 4
+    )  # of some methods it is another number
 
 
-def test_both_networks_are_read_and_mmce_has_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    made = {name: [record(m, s) for m in ("none", "mmce") for s in range(2)] for name in (crime.EXPERIMENT, crime.LONG)}
-    monkeypatch.setattr(crime, "runs_of", lambda name, folder: made[name] if folder == tmp_path else [])
+def test_both_networks_are_read_and_mmce_has_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
+    made = {
+        name: [record(m, s) for m in ("none", "mmce") for s in range(2)]
+        for name in (crime.EXPERIMENT, crime.LONG)
+    }
+    monkeypatch.setattr(
+        crime, "runs_of", lambda name, folder: made[name] if folder == tmp_path else []
+    )
     ours = crime.measured(tmp_path)
     first = ours[ours.item == "Table 1"]
-    assert set(zip(first.method, first.variant, strict=True)) == {("none", ""), ("mmce", ""), ("none", "60 epochs")}
+    assert set(zip(first.method, first.variant, strict=True)) == {
+        ("none", ""),
+        ("mmce", ""),
+        ("none", "60 epochs"),
+    }
     assert crime.measured(tmp_path / "empty").empty
     cells = cells_of(PAPER, read_published(PAPER.folder), ours)
-    assert sum(cell.ours is not None for cell in cells) == 2 * 4  # one of Table 1 and three of Table 3
+    assert (
+        sum(cell.ours is not None for cell in cells) == 2 * 4
+    )  # one of Table 1 and three of Table 3
     assert next(iter(cells)).variants.keys() == {"60 epochs"}
 
 
 def test_what_is_run_are_the_methods_of_the_experiment() -> None:
-    swept = yaml.safe_load((conf_dir() / "experiment" / "paper" / "p4" / "crime.yaml").read_text())["hydra"]["sweeper"]["params"]["method"]
+    swept = yaml.safe_load((conf_dir() / "experiment" / "paper" / "p4" / "crime.yaml").read_text())[
+        "hydra"
+    ]["sweeper"]["params"]["method"]
     known = {method.strip() for method in swept.split(",")}
     for size in PAPER.studies[0].sizes.values():
-        assert [words[0] for words in size.runs] == ["experiment=paper/p4/crime", "experiment=paper/p4/crime_long"]
+        assert [words[0] for words in size.runs] == [
+            "experiment=paper/p4/crime",
+            "experiment=paper/p4/crime_long",
+        ]
         for words in size.runs:
             asked = words[1].removeprefix("method=").split(",")
-            assert set(asked) <= known and {method.split("/")[-1] for method in asked} == set(crime.SETTING.stands_for)
+            assert set(asked) <= known and {method.split("/")[-1] for method in asked} == set(
+                crime.SETTING.stands_for
+            )
     assert set(PAPER.studies[0].sizes) <= set(SCALES)
 
 
@@ -105,7 +181,9 @@ def test_every_result_is_made_or_said_to_miss_something() -> None:
     published = read_published(PAPER.folder)
     reasons = [reason for reason in reasons_of(PAPER.folder) if reason.kind == MISSING]
     results = published[published.kind != "setting"]
-    made = (results.dataset == crime.SETTING.dataset) & results.item.map(lambda item: PAPER.study_of(item) is not None)
+    made = (results.dataset == crime.SETTING.dataset) & results.item.map(
+        lambda item: PAPER.study_of(item) is not None
+    )
     missing = results.apply(lambda row: sum(reason.is_of(dict(row)) for reason in reasons), axis=1)
     assert ((missing == 1) == ~made).all() and (missing <= 1).all()
     assert made.sum() == 9 + 6 + 3 * 7

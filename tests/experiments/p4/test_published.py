@@ -1,8 +1,9 @@
-"""What the paper prints: every number of its tables and sentences is there once, and the numbers agree with each other.
+"""What the paper prints: every number of its tables and sentences is there once, and the numbers
+agree with each other.
 
-The text of the paper has no marks of pages. Where a page ends was counted from what the break leaves: a sentence that a blank line or a
-figure cuts in two, and how much a full page holds. Pages to 12 are sure but for the two ends of Section 3.2, those from 13 on (figures
-alone) to one page.
+The text of the paper has no marks of pages. Where a page ends was counted from what the break
+leaves: a sentence that a blank line or a figure cuts in two, and how much a full page holds. Pages
+to 12 are sure but for the two ends of Section 3.2, those from 13 on (figures alone) to one page.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from experiments.common.published import cell, read_published
 HERE = Path(__file__).resolve().parents[3] / "experiments" / "p4"
 SETTINGS = ["crime", "celeba_hair_color", "celeba_hair_type"]
 CELLS = {"Table 1": 9 * 3, "Table 2": 6 * 3, "Table 3": 7 * 3 * 3, "Table 4": 6 * 4}
-"""Methods (Table 2: metrics) by settings, or by settings and metrics, or by metrics; none is left blank."""
+"""Methods (Table 2: metrics) by settings, or by settings and metrics, or by metrics; none is left
+blank.
+"""
 SENTENCES = {
     "Table 1, caption": 3,  # seeds of each setting
     "Figure 1": 1,  # where MLCE begins
@@ -30,10 +33,19 @@ SENTENCES = {
     "Figure 6, caption": 2,
     "Figure 7, caption": 2 + 2,  # dimensions, and where LoRe is the best and ties
     **{f"Figure {k}, caption": 1 for k in (8, 9, 16, 17, 18, 19)},  # dimensions
-    "Section 3.2": 1 + 2 + 1 + 2 * 2 + 2,  # bins; two bandwidths; dimensions of Inception-v3, of t-SNE and PCA in general, and of Figure 1
+    "Section 3.2": (
+        1
+        + 2
+        + 1
+        + 2 * 2
+        # bins; two bandwidths; dimensions of Inception-v3, of t-SNE and PCA in general, and of Figure 1
+        + 2
+    ),
     "Section 4": 2,  # bandwidths of LoRe
     "Section 5": 1,  # data sets
-    "Section 5.1": (2 + 3) + 3 + (2 + 3),  # classes or attributes and images, and rows of the three splits
+    "Section 5.1": (
+        (2 + 3) + 3 + (2 + 3)
+    ),  # classes or attributes and images, and rows of the three splits
     "Section 5.3": 3 * 3 + 2,  # seeds, classes and groups of each setting; two reductions
     "Section 5.4": 2 + 2,  # costs; PRR of the best and of random rejection
     "Appendix A": 3 + 1,  # bins of each data set, rows that recalibrate
@@ -63,16 +75,25 @@ def published():
 @pytest.fixture(scope="module")
 def fairness(published):
     """Max group MCE of each method (rows) and setting."""
-    return published[published.item == "Table 1"].pivot(index="method", columns="dataset", values="value")
+    return published[published.item == "Table 1"].pivot(
+        index="method", columns="dataset", values="value"
+    )
 
 
 def test_no_cell_is_missing(published) -> None:
     assert published.item[published.kind == "table"].value_counts().to_dict() == CELLS
     assert published.item[published.kind == "text"].value_counts().to_dict() == FOUND
-    assert published.item[published.kind.isin(["text", "setting"])].value_counts().to_dict() == SENTENCES
-    assert len(published) == sum(CELLS.values()) + sum(SENTENCES.values())  # no figure is read off, and no stored number is known
+    assert (
+        published.item[published.kind.isin(["text", "setting"])].value_counts().to_dict()
+        == SENTENCES
+    )
+    assert len(published) == sum(CELLS.values()) + sum(
+        SENTENCES.values()
+    )  # no figure is read off, and no stored number is known
     for table, of in (("Table 1", 9), ("Table 2", 6), ("Table 3", 21)):
-        assert published[published.item == table].dataset.value_counts().to_dict() == dict.fromkeys(SETTINGS, of)
+        assert published[published.item == table].dataset.value_counts().to_dict() == dict.fromkeys(
+            SETTINGS, of
+        )
     assert not published.duplicated(["item", "dataset", "metric", "method"]).any()
     assert (published.source.str.len() > 10).all()
 
@@ -80,10 +101,25 @@ def test_no_cell_is_missing(published) -> None:
 def test_every_row_and_column_of_a_table_cross_once(published) -> None:
     tables = published[published.kind == "table"]
     for item, table in tables.groupby("item"):
-        assert table.row.nunique() * table.column.nunique() == len(table.drop_duplicates(["row", "column"])) == CELLS[str(item)]
-    assert (tables.source == tables.item + ', row "' + tables.row + '", column "' + tables.column.str.replace(" / ", ", ") + '"').all()
+        assert (
+            table.row.nunique() * table.column.nunique()
+            == len(table.drop_duplicates(["row", "column"]))
+            == CELLS[str(item)]
+        )
+    assert (
+        tables.source
+        == tables.item
+        + ', row "'
+        + tables.row
+        + '", column "'
+        + tables.column.str.replace(" / ", ", ")
+        + '"'
+    ).all()
     labels = tables.drop_duplicates(["method", "row"])
-    assert labels.row[labels.method != "LoRe t-SNE"].is_unique and labels.method[labels.row != "LoRe (ours)"].is_unique
+    assert (
+        labels.row[labels.method != "LoRe t-SNE"].is_unique
+        and labels.method[labels.row != "LoRe (ours)"].is_unique
+    )
     assert published[published.kind != "table"][["row", "column"]].isna().all(axis=None)
 
 
@@ -92,7 +128,10 @@ def test_pages_follow_the_items(published) -> None:
     for family in ("Table", "Figure", "Section", "Appendix"):
         mine = published[published.item.str.match(rf"{family} [\w.]+$")]
         places = mine.item.map(place)
-        assert places.is_monotonic_increasing and mine.sort_values("page", kind="stable").item.map(place).is_monotonic_increasing
+        assert (
+            places.is_monotonic_increasing
+            and mine.sort_values("page", kind="stable").item.map(place).is_monotonic_increasing
+        )
 
 
 def place(item: str) -> tuple[str | int, ...]:
@@ -106,7 +145,9 @@ def place(item: str) -> tuple[str | int, ...]:
 
 def test_a_number_that_is_lost_is_noted(published) -> None:
     """None is."""
-    assert published.value.notna().all() and not published.note.fillna("").str.startswith("lost").any()
+    assert (
+        published.value.notna().all() and not published.note.fillna("").str.startswith("lost").any()
+    )
 
 
 def test_a_mean_has_its_spread_where_the_paper_gives_one(published) -> None:
@@ -130,40 +171,71 @@ def test_a_mean_has_its_spread_where_the_paper_gives_one(published) -> None:
     ],
 )
 def test_they_can_stand_in_a_table(published, item, dataset, metric, method, printed) -> None:
-    chosen = (published.item == item) & (published.dataset == dataset) & (published.metric == metric) & (published.method == method)
+    chosen = (
+        (published.item == item)
+        & (published.dataset == dataset)
+        & (published.metric == metric)
+        & (published.method == method)
+    )
     assert cell(published[chosen]) == printed
 
 
 def test_the_best_are_marked(published) -> None:
-    """Bold is the best of a column, with ties; in Table 3 these are the cells whose mean and spread the text version runs together."""
+    """Bold is the best of a column, with ties; in Table 3 these are the cells whose mean and spread
+    the text version runs together.
+    """
     for table in CELLS:
         for _, column in published[published.item == table].groupby(["dataset", "metric"]):
-            best = column.value.max() if table == "Table 2" or column.metric.iloc[0] == "PRR" else column.value.min()
+            best = (
+                column.value.max()
+                if table == "Table 2" or column.metric.iloc[0] == "PRR"
+                else column.value.min()
+            )
             assert ((column.best == "yes") == (column.value == best)).all()
     together = published.note.fillna("").str.startswith("mean and sd run together")
     assert together.sum() == 9
     assert (published.best[together] == "yes").all()
     for row in published[together].itertuples():
         runs = row.note.split(": ")[1]
-        digits = {f"{row.value:.{k}f}{row.spread:.{m}f}".replace("0.", ".", i) for k in (1, 2, 3) for m in (1, 2, 3) for i in (0, 1, 2)}
+        digits = {
+            f"{row.value:.{k}f}{row.spread:.{m}f}".replace("0.", ".", i)
+            for k in (1, 2, 3)
+            for m in (1, 2, 3)
+            for i in (0, 1, 2)
+        }
         assert runs in digits
 
 
 def test_what_does_not_fit_is_said(published) -> None:
     (odd,) = published[published.note.fillna("").str.contains("sic")].itertuples()
-    assert (odd.dataset, odd.metric, odd.method, odd.value, odd.spread) == ("crime", "Brier", "histogram", 0.15, 0.1)
-    crime = published[(published.dataset == "crime") & published.metric.isin(["training rows", "calibration rows", "test rows"])]
+    assert (odd.dataset, odd.metric, odd.method, odd.value, odd.spread) == (
+        "crime",
+        "Brier",
+        "histogram",
+        0.15,
+        0.1,
+    )
+    crime = published[
+        (published.dataset == "crime")
+        & published.metric.isin(["training rows", "calibration rows", "test rows"])
+    ]
     assert crime.value.sum() == 2494 and crime.note.str.contains("1,994").all()
     contradict = published[published.note.fillna("").str.startswith("contradicts")]
-    assert contradict[["item", "value"]].to_numpy().tolist() == [["Section 3.2", 15], ["Appendix A", 5]]
+    assert contradict[["item", "value"]].to_numpy().tolist() == [
+        ["Section 3.2", 15],
+        ["Appendix A", 5],
+    ]
 
 
 def test_percentages_of_the_text_are_those_of_table_1(published, fairness) -> None:
     said = published[published.metric.str.startswith("mean reduction")].set_index("metric")
     reductions = {
-        "mean reduction of max group MCE over none in percent": 1 - fairness.loc["LoRe t-SNE"] / fairness.loc["none"],
-        "mean reduction of max group MCE over the best global method in percent": 1
-        - fairness.loc["LoRe t-SNE"] / fairness.loc[GLOBAL].min(),
+        "mean reduction of max group MCE over none in percent": (
+            1 - fairness.loc["LoRe t-SNE"] / fairness.loc["none"]
+        ),
+        "mean reduction of max group MCE over the best global method in percent": (
+            1 - fairness.loc["LoRe t-SNE"] / fairness.loc[GLOBAL].min()
+        ),
     }
     assert set(said.index) == set(reductions)
     for metric, by_setting in reductions.items():
@@ -178,32 +250,55 @@ def test_sizes_agree_with_each_other(published) -> None:
     assert sum(value["celeba", name] for name in rows) == value["celeba", "images"]
     assert value["crime", "rows that recalibrate"] == value["crime", "calibration rows"]
     assert value["crime", "networks"] == value["crime", "seeds"]
-    assert value["celeba", "networks of each setting"] == value["celeba_hair_color", "seeds"] == value["celeba_hair_type", "seeds"]
+    assert (
+        value["celeba", "networks of each setting"]
+        == value["celeba_hair_color", "seeds"]
+        == value["celeba_hair_type", "seeds"]
+    )
     assert value["celeba_hair_color", "classes"] == value["celeba_hair_type", "groups"]
 
 
 def test_what_two_places_say_is_the_same(published) -> None:
     """But for the bins, of which Section 3.2 knows no exception."""
-    twice = published[(published.kind != "table") & published.dataset.isin(["imagenet", *SETTINGS])].groupby(
-        ["dataset", "metric", "method"], dropna=False
-    )
+    twice = published[
+        (published.kind != "table") & published.dataset.isin(["imagenet", *SETTINGS])
+    ].groupby(["dataset", "metric", "method"], dropna=False)
     assert (twice.value.nunique() == 1).all() and (twice.size() > 1).sum() > 5
 
 
 def test_every_figure_is_drawn_or_said_what_is_missing(published) -> None:
     figures = pd.read_csv(HERE / "figures.csv")
-    assert list(figures.columns) == ["figure", "page", "shows", "drawn_by", "files", "caption", "missing"]
+    assert list(figures.columns) == [
+        "figure",
+        "page",
+        "shows",
+        "drawn_by",
+        "files",
+        "caption",
+        "missing",
+    ]
     assert figures.figure.tolist() == list(range(1, 20))
     assert figures.page.is_monotonic_increasing and figures.page.between(1, PAGES).all()
     assert (figures.shows.str.split().str.len() <= 15).all()
-    assert (figures.drawn_by.notna() | figures.missing.notna()).all() and (figures.drawn_by.notna() == figures.files.notna()).all()
-    assert figures.figure[figures.missing.isna()].tolist() == [5, 17]  # of the paper's own data, with all its methods
-    captions = published[published.item.str.endswith(", caption") & published.item.str.startswith("Figure")]
+    assert (figures.drawn_by.notna() | figures.missing.notna()).all() and (
+        figures.drawn_by.notna() == figures.files.notna()
+    ).all()
+    assert figures.figure[figures.missing.isna()].tolist() == [
+        5,
+        17,
+    ]  # of the paper's own data, with all its methods
+    captions = published[
+        published.item.str.endswith(", caption") & published.item.str.startswith("Figure")
+    ]
     page = figures.set_index("Figure " + figures.figure.astype(str)).page
     assert (captions.page == captions.item.str.removesuffix(", caption").map(page)).all()
 
 
 def test_every_claim_has_a_test_or_what_would_be_one() -> None:
     claims = pd.read_csv(HERE / "claims.csv")
-    assert claims.claim.is_unique and claims.page.is_monotonic_increasing and claims.page.between(1, PAGES).all()
+    assert (
+        claims.claim.is_unique
+        and claims.page.is_monotonic_increasing
+        and claims.page.between(1, PAGES).all()
+    )
     assert (claims.quote.str.split().str.len() <= 40).all() and claims.note.notna().all()

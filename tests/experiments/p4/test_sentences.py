@@ -1,4 +1,6 @@
-"""What is asked of the sentences of Luo et al., of numbers that are given: every claim can hold and can fail."""
+"""What is asked of the sentences of Luo et al., of numbers that are given: every claim can hold and
+can fail.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,36 @@ from tests.experiments.sentences import SEEDS, all_are, held, jitter
 
 
 def setting(lore: float) -> pd.DataFrame:
-    """Every error of LoRe by itself, of all other methods about 1, which the largest error of a group follows with MLCE alone."""
+    """Every error of LoRe by itself, of all other methods about 1, which the largest error of a
+    group follows with MLCE alone.
+    """
     rng, rows = np.random.default_rng(0), []
-    methods = [*p4.GLOBAL, *p4.BY_GROUP, *(f"lore_{one}{end}" for one in p4.MAPS for end in p4.READINGS)]
-    metrics = ["ece", "mce", "nll_top", "brier_top", "lce_tsne", "lce_pca", *(f"mlce_{one}{end}" for one in p4.MAPS for end in p4.READINGS)]
+    methods = [
+        *p4.GLOBAL,
+        *p4.BY_GROUP,
+        *(f"lore_{one}{end}" for one in p4.MAPS for end in p4.READINGS),
+    ]
+    metrics = [
+        "ece",
+        "mce",
+        "nll_top",
+        "brier_top",
+        "lce_tsne",
+        "lce_pca",
+        *(f"mlce_{one}{end}" for one in p4.MAPS for end in p4.READINGS),
+    ]
     for method in methods:
         for seed in range(12):
             worst = (lore if method.startswith("lore") else 1.0) * (1 + 0.05 * rng.normal())
-            noise = {metric: (lore if method.startswith("lore") else 1.0) * (1 + 0.3 * rng.normal()) for metric in metrics[:4]}
+            noise = {
+                metric: (lore if method.startswith("lore") else 1.0) * (1 + 0.3 * rng.normal())
+                for metric in metrics[:4]
+            }
             local = {metric: worst * (1 + 0.001 * rng.normal()) for metric in metrics[4:]}
-            rows += [{"method": method, "seed": seed, "metric": m, "value": v} for m, v in {"group_mce": worst, **noise, **local}.items()]
+            rows += [
+                {"method": method, "seed": seed, "metric": m, "value": v}
+                for m, v in {"group_mce": worst, **noise, **local}.items()
+            ]
     return pd.DataFrame(rows)
 
 
@@ -35,36 +57,74 @@ def test_a_setting_of_luo_et_al(monkeypatch) -> None:
     assert all(best[name] == {True} for name in best.keys() - correlated), best
     assert all(worst[name] == {False} for name in worst.keys() - correlated), worst
     assert best["lower_lce_lower_cost"] == {True}
-    apart = setting(0.3).assign(value=lambda f: np.where(f.metric.str.startswith("mlce"), 1 / f.value, f.value))
-    assert held(p4.of_setting(apart, 0.1))["lower_lce_lower_cost"] == {False} == held(p4.of_setting(apart, 0.1))["mlce_foretells"]
+    apart = setting(0.3).assign(
+        value=lambda f: np.where(f.metric.str.startswith("mlce"), 1 / f.value, f.value)
+    )
+    assert (
+        held(p4.of_setting(apart, 0.1))["lower_lce_lower_cost"]
+        == {False}
+        == held(p4.of_setting(apart, 0.1))["mlce_foretells"]
+    )
 
 
 def test_decisions_of_luo_et_al() -> None:
     def scores(reward: float, ece: float) -> pd.DataFrame:
         values = {"reward": reward, "prr": reward, "ece": ece, "nll": ece, "brier": ece}
-        rows = [("lore_tsne_02", name, value) for name, value in values.items()] + [("none", name, 0.5) for name in values]
-        return pd.DataFrame([{"method": m, "metric": n, "seed": s, "value": v + jitter(s)} for m, n, v in rows for s in SEEDS])
+        rows = [("lore_tsne_02", name, value) for name, value in values.items()] + [
+            ("none", name, 0.5) for name in values
+        ]
+        return pd.DataFrame(
+            [
+                {"method": m, "metric": n, "seed": s, "value": v + jitter(s)}
+                for m, n, v in rows
+                for s in SEEDS
+            ]
+        )
 
-    assert held(p4.of_decisions(scores(0.9, 0.1).assign(value=lambda f: f.value + 1e-4 * f.seed * f.method.eq("none")), "x", 0.1)) == {
-        "highest_reward": {True}, "best_prr_and_global": {True},
-    }  # fmt: skip
-    assert held(p4.of_decisions(scores(0.1, 0.9), "x", 0.1)) == {"highest_reward": {False}, "best_prr_and_global": {False}}
+    assert held(
+        p4.of_decisions(
+            scores(0.9, 0.1).assign(value=lambda f: f.value + 1e-4 * f.seed * f.method.eq("none")),
+            "x",
+            0.1,
+        )
+    ) == {
+        "highest_reward": {True},
+        "best_prr_and_global": {True},
+    }
+    assert held(p4.of_decisions(scores(0.1, 0.9), "x", 0.1)) == {
+        "highest_reward": {False},
+        "best_prr_and_global": {False},
+    }
 
 
 def test_rewards_of_luo_et_al() -> None:
     def study(lore: list[float]) -> Study:
-        rewards = {"none": [-0.5, -0.6, -0.7], "histogram": [-0.4, -0.6, -0.8], "lore_tsne_02": lore}
+        rewards = {
+            "none": [-0.5, -0.6, -0.7],
+            "histogram": [-0.4, -0.6, -0.8],
+            "lore_tsne_02": lore,
+        }
         rows = [
             {"method": method, "seed": seed, "ratio": ratio, "reward": value + jitter(seed)}
             for method, values in rewards.items()
             for seed in SEEDS
             for ratio, value in zip((1.5, 10, 100), values, strict=True)
         ]
-        return Study(list(rewards), list(SEEDS), pd.DataFrame(), {"reward_by_ratio": pd.DataFrame(rows)})
+        return Study(
+            list(rewards), list(SEEDS), pd.DataFrame(), {"reward_by_ratio": pd.DataFrame(rows)}
+        )
 
-    (won,) = p4.of_rewards(study([-0.3, -0.61, -0.6]), "x")  # first and last, by .1; behind by .01 between them
-    assert won.holds and won.found.startswith("at 2; ") and ": -.010 to +.100; " in won.found.replace("−", "-"), won.found
-    (lost,) = p4.of_rewards(study([-0.3, -0.61, -0.7]), "x")  # as high as the best of the others is not above it
+    (won,) = p4.of_rewards(
+        study([-0.3, -0.61, -0.6]), "x"
+    )  # first and last, by .1; behind by .01 between them
+    assert (
+        won.holds
+        and won.found.startswith("at 2; ")
+        and ": -.010 to +.100; " in won.found.replace("−", "-")
+    ), won.found
+    (lost,) = p4.of_rewards(
+        study([-0.3, -0.61, -0.7]), "x"
+    )  # as high as the best of the others is not above it
     assert not lost.holds and lost.found.startswith("at 1; ") and lost.of == ("highest_reward",)
 
 
@@ -82,7 +142,9 @@ def test_bins_of_equal_mass_of_luo_et_al() -> None:
 
     alike = {"none": 0.42, "temperature": 0.29, "histogram": 0.2, "lore_tsne": 0.105}
     assert all_are(p4.of_bins(bins(alike)), True) == {"equal_mass_alike"}
-    assert all_are(p4.of_bins(bins(dict(zip(alike, [0.1, 0.2, 0.3, 0.4], strict=True)))), False) == {"equal_mass_alike"}
+    assert all_are(
+        p4.of_bins(bins(dict(zip(alike, [0.1, 0.2, 0.3, 0.4], strict=True)))), False
+    ) == {"equal_mass_alike"}
 
 
 def test_local_errors_beside_drawn_and_true_ones() -> None:
@@ -90,15 +152,27 @@ def test_local_errors_beside_drawn_and_true_ones() -> None:
 
     def drawn(by_chance: float) -> pd.DataFrame:
         return pd.DataFrame(
-            {**shared, "seed": s, "outcomes": 0.05 + jitter(s), "accuracy": by_chance, "shifted": by_chance} for s in SEEDS for s in SEEDS
+            {
+                **shared,
+                "seed": s,
+                "outcomes": 0.05 + jitter(s),
+                "accuracy": by_chance,
+                "shifted": by_chance,
+            }
+            for s in SEEDS
+            for s in SEEDS
         )
 
     def true(local: float, correlation: float) -> pd.DataFrame:
         of = {"parent": "forest", "simulation": "spiral", "bin": 0.1, "correlation": correlation}
         return pd.DataFrame({**of, "seed": s, "local": local + jitter(s)} for s in SEEDS)
 
-    assert all_are([*finer.of_crime(drawn(0.02)), *finer.of_truth(true(0.05, 0.5))], True) == {"finer_than_ece"}
-    assert all_are([*finer.of_crime(drawn(0.08)), *finer.of_truth(true(0.2, -0.1))], False) == {"finer_than_ece"}
+    assert all_are([*finer.of_crime(drawn(0.02)), *finer.of_truth(true(0.05, 0.5))], True) == {
+        "finer_than_ece"
+    }
+    assert all_are([*finer.of_crime(drawn(0.08)), *finer.of_truth(true(0.2, -0.1))], False) == {
+        "finer_than_ece"
+    }
 
 
 def test_a_bin_that_is_right_on_one_side_only_is_found_and_a_drawn_one_is_not() -> None:
@@ -106,6 +180,8 @@ def test_a_bin_that_is_right_on_one_side_only_is_found_and_a_drawn_one_is_not() 
     X, confidence = rng.normal(size=(1000, 2)), np.full(1000, 0.75)
     one_sided = X[:, 0] > -0.67
     by_chance = rng.random(1000) < finer.chances(confidence, one_sided)["shifted"]
-    assert finer.excess(confidence, one_sided, X, 0.2) > 5 * finer.excess(confidence, by_chance, X, 0.2)
+    assert finer.excess(confidence, one_sided, X, 0.2) > 5 * finer.excess(
+        confidence, by_chance, X, 0.2
+    )
     found = finer.near_to(confidence - one_sided, confidence, one_sided, X)
     assert found["local"] < found["bin"] and found["correlation"] > 0.5

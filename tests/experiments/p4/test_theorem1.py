@@ -1,4 +1,6 @@
-"""Theorem 1 by simulation: the population's error against samples, slopes of what falls as it should, and the module from end to end."""
+"""Theorem 1 by simulation: the population's error against samples, slopes of what falls as it
+should, and the module from end to end.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.p4 import theorem1
-from experiments.p4.theorem1 import BANDWIDTHS, BINS, SIMULATION, Population, claims, classify, grid, population, slope, study, table
+from experiments.p4.theorem1 import (
+    BANDWIDTHS,
+    BINS,
+    SIMULATION,
+    Population,
+    claims,
+    classify,
+    grid,
+    population,
+    slope,
+    study,
+    table,
+)
 
 
 def test_the_population_is_what_many_rows_say() -> None:
-    """A ratio of means over 400,000 rows and their labels, within five standard errors; a wrong kernel or bin is hundreds away."""
+    """A ratio of means over 400,000 rows and their labels, within five standard errors; a wrong
+    kernel or bin is hundreds away.
+    """
     places = np.array([[-0.9, 0.9], [-0.4, -0.5], [0.0, 0.1], [0.5, 0.5], [0.9, -0.2]])
     X, y = SIMULATION.sample(400_000, np.random.default_rng(1))
     said, at = classify(X), classify(places)
@@ -23,7 +39,9 @@ def test_the_population_is_what_many_rows_say() -> None:
     for m, place in enumerate(places):
         same = np.ceil(said.confidence * BINS) == np.ceil(at.confidence[m] * BINS)
         for b, bandwidth in enumerate(BANDWIDTHS):
-            weight = same * np.exp(-(abs(X[:, 0] - place[0]) + abs(X[:, 1] - place[1])) / (2 * bandwidth))
+            weight = same * np.exp(
+                -(abs(X[:, 0] - place[0]) + abs(X[:, 1] - place[1])) / (2 * bandwidth)
+            )
             slce = (weight * gap).mean() / weight.mean()
             error = np.std(weight * (gap - slce)) / weight.mean() / np.sqrt(len(X))
             assert abs(slce - found.slce[b, m]) < 5 * error
@@ -31,7 +49,9 @@ def test_the_population_is_what_many_rows_say() -> None:
 
 
 def test_finer_cells_change_little() -> None:
-    """The midpoint rule's error is in the table; errors of samples are a hundred times as large, or more."""
+    """The midpoint rule's error is in the table; errors of samples are a hundred times as large, or
+    more.
+    """
     coarse, fine = (population(grid(5), cells).slce for cells in (200, 400))
     assert np.abs(coarse - fine).max() < 2e-3
 
@@ -51,7 +71,10 @@ def test_a_slope_is_found_with_its_interval(true: float, seed: int) -> None:
     found = slope(errors, 1)
     assert found.low < found.value < found.high
     assert abs(found.value - true) < 0.06  # five standard errors: .3 / √(180 · 3.5)
-    assert slope(errors, 1, at_least=1000).high - slope(errors, 1, at_least=1000).low > found.high - found.low
+    assert (
+        slope(errors, 1, at_least=1000).high - slope(errors, 1, at_least=1000).low
+        > found.high - found.low
+    )
 
 
 def test_errors_that_fall_more_slowly_are_told() -> None:
@@ -84,10 +107,15 @@ def test_a_table_has_a_row_for_each_bandwidth() -> None:
 
 
 def test_the_module_runs(monkeypatch: pytest.MonkeyPatch, capsys, tmp_path) -> None:
-    monkeypatch.setattr(sys, "argv", ["theorem1", "--scale", "smoke", "--figures", str(tmp_path / "figures")])
+    monkeypatch.setattr(
+        sys, "argv", ["theorem1", "--scale", "smoke", "--figures", str(tmp_path / "figures")]
+    )
     theorem1.main()
     said = capsys.readouterr()
     assert "sup over 7² places, 10 samples of each size, 5 bins" in said.out
     assert "4 of 4 hold." in said.out
     assert said.err.count("\n") == 3
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["theorem1.pdf", "theorem1.svg"]
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "theorem1.pdf",
+        "theorem1.svg",
+    ]

@@ -1,4 +1,6 @@
-"""What is known exactly of intervals, against draws; and that the table has all that was asked for."""
+"""What is known exactly of intervals, against draws; and that the table has all that was asked
+for.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_the_expected_score_is_the_mean_over_outcomes():
 def test_the_whole_line_holds_everything_at_any_price():
     problem = Heteroscedastic()
     truth, ends = problem.distribution(places(problem, 2)), np.full(2, np.inf)
-    assert held(truth, -ends, ends).tolist() == [1, 1] and expected_score(truth, -ends, ends, 0.9).tolist() == [np.inf, np.inf]
+    assert held(truth, -ends, ends).tolist() == [1, 1] and expected_score(
+        truth, -ends, ends, 0.9
+    ).tolist() == [np.inf, np.inf]
 
 
 def test_the_places_are_the_middles_of_equal_parts():

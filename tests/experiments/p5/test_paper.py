@@ -1,4 +1,6 @@
-"""What stands for which published number: keys that the paper has, values of the records, and nothing without a study or a word why."""
+"""What stands for which published number: keys that the paper has, values of the records, and
+nothing without a study or a word why.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,37 @@ PUBLISHED = read_published(PAPER.folder)
 def verdicts(measured: pd.DataFrame, item: str) -> dict[str, str]:
     """Metric → verdict of the cells of an item; keys that no published number has are refused."""
     assert set(measured) == {*PUBLISHED.columns} - ABOUT | {"seed", "value", "variant"}
-    return {str(cell.published["metric"]): cell.verdict for cell in cells_of(PAPER, PUBLISHED, measured) if cell.published["item"] == item}
+    return {
+        str(cell.published["metric"]): cell.verdict
+        for cell in cells_of(PAPER, PUBLISHED, measured)
+        if cell.published["item"] == item
+    }
 
 
 def test_section_2_is_of_the_runs_of_table_1(monkeypatch, tmp_path) -> None:
     def record(seed: int, value: float) -> dict:
         coverage = {"of": "calibrated", "on": "test", "metric": "coverage", "value": value}
-        return {"parent": "linear", "method": "global_pit", "seed": seed, "config": {"parent": {}}, "metrics": [coverage]}
+        return {
+            "parent": "linear",
+            "method": "global_pit",
+            "seed": seed,
+            "config": {"parent": {}},
+            "metrics": [coverage],
+        }
 
-    monkeypatch.setattr(table1, "runs_of", lambda name, folder: [record(0, 0.949), record(1, 0.953)])
+    monkeypatch.setattr(
+        table1, "runs_of", lambda name, folder: [record(0, 0.949), record(1, 0.953)]
+    )
     measured = table1.measured_in_section2(tmp_path)
     assert measured.value.tolist() == pytest.approx([94.9, 95.3])
     assert verdicts(measured, "Section 2") == {"coverage (%)": "match"}
 
 
 def test_table_2_is_of_one_network(monkeypatch, tmp_path) -> None:
-    small, wide = ({"config": {"parent": {"hidden": hidden, "max_epochs": n}}} for hidden, n in (([256, 256], 15), ([6400, 6400], 75)))
+    small, wide = (
+        {"config": {"parent": {"hidden": hidden, "max_epochs": n}}}
+        for hidden, n in (([256, 256], 15), ([6400, 6400], 75))
+    )
     monkeypatch.setattr(table2, "runs_of", lambda name, folder, free: [small, wide, small])
     assert table2.read(tmp_path) == [wide]
     monkeypatch.setattr(table2, "runs_of", lambda name, folder, free: [small, small])
@@ -49,14 +66,23 @@ def test_the_highlighted_point_of_a_given_line() -> None:
 
 
 def test_frosinis_statistic_by_hand_and_under_its_null_hypothesis() -> None:
-    """Of 2 values, |.1 - .25| + |.5 - .75| over √2; of many uniform ones, E|B(u)| of a Brownian bridge is √(π/32)."""
+    """Of 2 values, |.1 - .25| + |.5 - .75| over √2; of many uniform ones, E|B(u)| of a Brownian
+    bridge is √(π/32).
+    """
     assert line.frosini(np.array([0.5, 0.1])) == pytest.approx(0.4 / np.sqrt(2))
     assert line.frosini_null(400, 400).mean() == pytest.approx(np.sqrt(np.pi / 32), abs=0.04)
-    assert line.frosini(uniform(0, 0.8).rvs(400, random_state=0)) > line.frosini_null(400, 400).max()
+    assert (
+        line.frosini(uniform(0, 0.8).rvs(400, random_state=0)) > line.frosini_null(400, 400).max()
+    )
 
 
 def test_section_41_in_small(monkeypatch) -> None:
-    for name, value in {"TRAINING_ROWS": 20_000, "CALIBRATION_ROWS": 500, "SAMPLES": 2, "DRAWS": 1999}.items():
+    for name, value in {
+        "TRAINING_ROWS": 20_000,
+        "CALIBRATION_ROWS": 500,
+        "SAMPLES": 2,
+        "DRAWS": 1999,
+    }.items():
         monkeypatch.setattr(line, name, value)
     found = line.section41()
     assert len(found) == 2 * 4
@@ -66,14 +92,27 @@ def test_section_41_in_small(monkeypatch) -> None:
 @pytest.mark.parametrize(("largest", "holds"), [(0.001, True), (0.002, False)])
 def test_the_largest_p_value_of_frosini_decides(tmp_path, largest, holds) -> None:
     (tmp_path / "computed").mkdir()
-    rows = {"metric": ["p-value of Frosini's test, at most"] * 2 + ["PIT value"], "value": [1e-4, largest, 0.9]}
+    rows = {
+        "metric": ["p-value of Frosini's test, at most"] * 2 + ["PIT value"],
+        "value": [1e-4, largest, 0.9],
+    }
     pd.DataFrame(rows).to_csv(tmp_path / "computed" / "p5_section41.csv")
     (claim,) = claims.line(tmp_path)
-    assert (claim.holds, claim.found, claim.of) == (holds, f"p at most {largest:g}, 2 samples", ("frosini",))
+    assert (claim.holds, claim.found, claim.of) == (
+        holds,
+        f"p at most {largest:g}, 2 samples",
+        ("frosini",),
+    )
 
 
 def test_memory_is_that_of_what_is_near(monkeypatch) -> None:
-    for name, value in {"SAMPLES": 1, "ROWS": (100, 400), "NEIGHBOURS": (50, 100), "CALIBRATION_ROWS": 300, "TEST_ROWS": 2000}.items():
+    for name, value in {
+        "SAMPLES": 1,
+        "ROWS": (100, 400),
+        "NEIGHBOURS": (50, 100),
+        "CALIBRATION_ROWS": 300,
+        "TEST_ROWS": 2000,
+    }.items():
         monkeypatch.setattr(memory, name, value)
     found = memory.section43().set_index("metric").value
     assert 0.9 < found["exponent of n in the memory of prediction"] < 1.05

@@ -1,6 +1,8 @@
-"""What the paper prints: every number is there once, and says what its text says of it; its figures and sentences are listed.
+"""What the paper prints: every number is there once, and says what its text says of it; its figures
+and sentences are listed.
 
-The paper is there as the text of a page of the web, which has no marks of pages: ``page`` is empty, and items and sources name sections.
+The paper is there as the text of a page of the web, which has no marks of pages: ``page`` is empty,
+and items and sources name sections.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ from experiments.p5 import figures
 HERE = Path(__file__).resolve().parents[3] / "experiments" / "p5"
 CELLS = {  # in the order of the paper
     "Section 2": 1,
-    # settings: rows, three shares, layer and neighbours, the highlighted point; then what the line says there, and Frosini's test
+    # settings: rows, three shares, layer and neighbours, the highlighted point; then what the line
+    # says there, and Frosini's test
     "Section 4.1": (1 + 3 + 2 + 2) + (3 + 1),
     "Table 1": 3 * 4,
-    # rows, three shares; depth, four widths, dropout, epochs, rate, batch; draws of both samples, radius
+    # rows, three shares; depth, four widths, dropout, epochs, rate, batch; draws of both samples,
+    # radius
     "Section 4.2": (1 + 3) + (1 + 4 + 4) + (2 + 1),
     "Table 2": 5 * 3,
-    # four sizes, three shares; inputs, depth, widths, rates; layers, k, eps; density estimation, sizes of k-NN; then time, MSE, memory
+    # four sizes, three shares; inputs, depth, widths, rates; layers, k, eps; density estimation,
+    # sizes of k-NN; then time, MSE, memory
     "Section 4.3": (4 + 3) + (1 + 1 + 3 + 2) + (2 + 3 + 3) + (2 + 2) + (1 + 1 + 2),
     # rows, three shares, three widths, layer and neighbours; then two prices
     "Section 4.4": (1 + 3 + 3 + 2) + 2,
@@ -50,15 +55,23 @@ def test_every_number_is_there(numbers):
 
 
 def test_a_number_is_of_a_table_or_of_a_sentence(numbers):
-    """No figure of the paper could be read, and nothing of it is stored; it prints no deviation, and nothing is lost."""
+    """No figure of the paper could be read, and nothing of it is stored; it prints no deviation,
+    and nothing is lost.
+    """
     table = numbers.item.str.startswith("Table")
-    assert (numbers.kind[table] == "table").all() and set(numbers.kind[~table]) == {"text", "setting"}
+    assert (numbers.kind[table] == "table").all() and set(numbers.kind[~table]) == {
+        "text",
+        "setting",
+    }
     for name in ("row", "column"):
         assert (numbers[name].notna() == table).all()
     assert not numbers[table].duplicated(["item", "row", "column"]).any()
     for item, rows in numbers[table].groupby("item"):
         assert len(rows) == rows.row.nunique() * rows.column.nunique(), item
-    assert all(f'row "{row}"' in source for row, source in numbers[table][["row", "source"]].itertuples(index=False))
+    assert all(
+        f'row "{row}"' in source
+        for row, source in numbers[table][["row", "source"]].itertuples(index=False)
+    )
     assert (numbers.source.str.len() > 5).all()
     assert numbers[["page", "spread", "spread_is"]].isna().all(axis=None)
     assert numbers.value.notna().all() and not numbers.note.fillna("").str.startswith(LOST).any()
@@ -72,40 +85,66 @@ def test_labels_say_what_the_keys_say(numbers):
     assert (table.groupby(["item", "column"])[["metric", "level"]].nunique() == 1).all(axis=None)
     assert (table.groupby(["item", "metric", "level"]).column.nunique() == 1).all()
     observed = table[table.metric == "coverage"]
-    assert [f"Observed Coverage / {100 * level:.0f}%" for level in observed.level] == observed.column.tolist()
+    assert [
+        f"Observed Coverage / {100 * level:.0f}%" for level in observed.level
+    ] == observed.column.tolist()
 
 
 def test_shares_are_shares_and_percent_are_percent(numbers):
     assert numbers[numbers.metric == "coverage"].value.between(0.85, 1).all()
     assert numbers[numbers.metric == "coverage (%)"].value.between(85, 100).all()
-    assert set(numbers[numbers.metric.isin(["coverage", "coverage (%)", "sMIS"])].level) == {0.9, 0.95, 0.99}
+    assert set(numbers[numbers.metric.isin(["coverage", "coverage (%)", "sMIS"])].level) == {
+        0.9,
+        0.95,
+        0.99,
+    }
     assert (numbers.value >= 0).all()
-    shares = numbers[numbers.metric.isin(["training rows (%)", "validation rows (%)", "test rows (%)"])]
+    shares = numbers[
+        numbers.metric.isin(["training rows (%)", "validation rows (%)", "test rows (%)"])
+    ]
     assert (shares.groupby("item").value.sum() == 100).all() and shares.item.nunique() == 4
 
 
 def test_what_the_text_says_of_the_tables(numbers):
-    """Sections 4.1, 4.2 and 4.4: local recalibration is best in every measure of Table 1, both recalibrated rows of Table 2 are nearest to
-    the truth, and in Table 3 it alone lowers the network's error.
+    """Sections 4.1, 4.2 and 4.4: local recalibration is best in every measure of Table 1, both
+    recalibrated rows of Table 2 are nearest to the truth, and in Table 3 it alone lowers the
+    network's error.
     """
-    table = {item: numbers[numbers.item == item].set_index(["metric", "method"]).value for item in ("Table 1", "Table 2")}
+    table = {
+        item: numbers[numbers.item == item].set_index(["metric", "method"]).value
+        for item in ("Table 1", "Table 2")
+    }
     for metric in ("MSE", "KL divergence", "sMIS"):
         assert table["Table 1"][metric].idxmin() == "local_pit"
     assert (table["Table 1"]["coverage (%)"] - 95).abs().idxmin() == "local_pit"
     for metric in ("MSE", "sMIS"):
         order = table["Table 2"][metric].sort_values().index.tolist()
         assert order[0] == "truth" and set(order[1:3]) == {"wsir-local_pit", "mc_dropout-local_pit"}
-    error = numbers[(numbers.item == "Table 3") & (numbers.metric == "RMSE")].set_index("method").value
+    error = (
+        numbers[(numbers.item == "Table 3") & (numbers.metric == "RMSE")].set_index("method").value
+    )
     networks = error[error.index.str.startswith("gamma_network")]
-    assert (networks < networks["gamma_network"]).sum() == 1 and networks.idxmin() == "gamma_network-local_pit"
-    assert cell(numbers[(numbers.method == "gamma_glm-local_pit") & (numbers.metric == "RMSE")], 1) == "751.2"
+    assert (
+        networks < networks["gamma_network"]
+    ).sum() == 1 and networks.idxmin() == "gamma_network-local_pit"
+    assert (
+        cell(numbers[(numbers.method == "gamma_glm-local_pit") & (numbers.metric == "RMSE")], 1)
+        == "751.2"
+    )
 
 
 def test_where_the_text_contradicts_a_table_it_is_said(numbers):
-    """Section 4.2: "the closest to nominal coverage [was] attained by the MC Dropout method", which is the farthest."""
-    covered = numbers[(numbers.item == "Table 2") & (numbers.metric == "coverage (%)")].set_index("method")
+    """Section 4.2: "the closest to nominal coverage [was] attained by the MC Dropout method", which
+    is the farthest.
+    """
+    covered = numbers[(numbers.item == "Table 2") & (numbers.metric == "coverage (%)")].set_index(
+        "method"
+    )
     assert (covered.value - 95).abs().idxmax() == "mc_dropout"
-    assert covered.note["mc_dropout"].startswith("farthest of the five") and covered.note.notna().sum() == 1
+    assert (
+        covered.note["mc_dropout"].startswith("farthest of the five")
+        and covered.note.notna().sum() == 1
+    )
 
 
 def test_the_highlighted_point_has_the_pit_value_of_its_normal_distribution(numbers):

@@ -1,4 +1,6 @@
-"""What is asked of the sentences of Torres et al., of numbers that are given: every claim can hold and can fail."""
+"""What is asked of the sentences of Torres et al., of numbers that are given: every claim can hold
+and can fail.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +22,49 @@ from tests.experiments.sentences import SEEDS, all_are, by_seed, held, jitter
 def test_the_line_of_torres_et_al() -> None:
     def line(local: tuple[float, float, float, float], gap: float) -> pd.DataFrame:
         metrics = ("mse_mean", "smis", "coverage", "worst_cell_gap")
-        both = {"linear": (14000.0, 2.7, 0.93, 0.2), p5.of_table1.LOCAL: local, "global_pit": (14000.0, 2.7, 0.949, gap)}
-        return by_seed({(name, metric): value for name, values in both.items() for metric, value in zip(metrics, values, strict=True)})
+        both = {
+            "linear": (14000.0, 2.7, 0.93, 0.2),
+            p5.of_table1.LOCAL: local,
+            "global_pit": (14000.0, 2.7, 0.949, gap),
+        }
+        return by_seed(
+            {
+                (name, metric): value
+                for name, values in both.items()
+                for metric, value in zip(metrics, values, strict=True)
+            }
+        )
 
-    sentences = {"improved", "well_covered_parent", "even_and_narrow", "local_mean_variance", "global_not_local"}
+    sentences = {
+        "improved",
+        "well_covered_parent",
+        "even_and_narrow",
+        "local_mean_variance",
+        "global_not_local",
+    }
     assert all_are(p5.of_line(line((200, 2.0, 0.949, 0.03), 0.15)), True) == sentences
     assert all_are(p5.of_line(line((15000, 3.0, 0.90, 0.3), 0.02)), False) == sentences
 
 
 def test_neighbours_and_bias_of_torres_et_al() -> None:
-    def parts(bias_of: Mapping[int, float], variance_of: Mapping[int, float]) -> dict[int, pd.DataFrame]:
-        by_k = {k: pd.DataFrame({"bias": [bias_of[k] + jitter(seed) for seed in SEEDS]}) for k in bias_of}
-        found = {k: frame.assign(variance=[variance_of[k] - jitter(seed) for seed in SEEDS]) for k, frame in by_k.items()}
+    def parts(
+        bias_of: Mapping[int, float], variance_of: Mapping[int, float]
+    ) -> dict[int, pd.DataFrame]:
+        by_k = {
+            k: pd.DataFrame({"bias": [bias_of[k] + jitter(seed) for seed in SEEDS]})
+            for k in bias_of
+        }
+        found = {
+            k: frame.assign(variance=[variance_of[k] - jitter(seed) for seed in SEEDS])
+            for k, frame in by_k.items()
+        }
         return {k: frame.assign(mse=frame.bias + frame.variance) for k, frame in found.items()}
 
     low, high = {250: 1.0, 500: 2.0, 1000: 8.0}, {250: 9.0, 500: 2.0, 1000: 1.0}
     assert all_are(bias.of_k(parts(low, high)), True) == {"small_k"}
-    assert all_are(bias.of_k(parts(high, low)), False, {"small_k": {True, False}}) == {"small_k"}  # the sum is least in between as before
+    assert all_are(bias.of_k(parts(high, low)), False, {"small_k": {True, False}}) == {
+        "small_k"
+    }  # the sum is least in between as before
     assert [one.holds for one in bias.of_k(parts(low, low))][-1] is False
 
 
@@ -44,7 +72,10 @@ def test_squared_bias_and_variance_are_told_apart() -> None:
     rng = np.random.default_rng(0)
     found = bias.split_error(np.array([3.0, -1.0]) + 2 * rng.normal(size=(4000, 2)))
     error = found.sem()
-    assert abs(found.bias.mean() - 5) < 4 * error.bias and abs(found.variance.mean() - 4) < 4 * error.variance
+    assert (
+        abs(found.bias.mean() - 5) < 4 * error.bias
+        and abs(found.variance.mean() - 4) < 4 * error.variance
+    )
     few = bias.split_error(np.array([[1.0], [2.0], [4.0]]))
     assert few.bias.mean() == pytest.approx((1 * 2 + 1 * 4 + 2 * 4) / 3)
     assert few.variance.mean() == pytest.approx(np.var([1.0, 2.0, 4.0], ddof=1))
@@ -53,7 +84,14 @@ def test_squared_bias_and_variance_are_told_apart() -> None:
 def test_two_biases_of_torres_et_al() -> None:
     def cells(low: float, high: float, truth: tuple[float, float]) -> pd.DataFrame:
         rows = [
-            {"seed": seed, "cell": cell, "variance": value, "error": 0.001, "line": 1.0, "truth": true}
+            {
+                "seed": seed,
+                "cell": cell,
+                "variance": value,
+                "error": 0.001,
+                "line": 1.0,
+                "truth": true,
+            }
             for seed in SEEDS
             for cell, value, true in ((0, low, truth[0]), (1, high, truth[1]))
         ]
@@ -68,7 +106,11 @@ def test_the_networks_of_torres_et_al() -> None:
     metrics = ("mse_y", "mse_mean", "smis", "coverage", "worst_cell_gap")
 
     def networks(**rows: tuple[float, ...]) -> list[Claim]:
-        numbers = {(name, metric): value for name, values in rows.items() for metric, value in zip(metrics, values, strict=True)}
+        numbers = {
+            (name, metric): value
+            for name, values in rows.items()
+            for metric, value in zip(metrics, values, strict=True)
+        }
         return list(p5.of_networks(by_seed(numbers)))
 
     after = (110, 10, 0.50, 0.948, 0.03)
@@ -82,7 +124,11 @@ def test_the_networks_of_torres_et_al() -> None:
     )
     bad = (500, 400, 1.5, 0.90, 0.3)
     worse = networks(
-        wsir=(320, 200, 0.8, 0.96, 0.2), mc_dropout=(310, 210, 0.7, 0.93, 0.2), wsir_local_radius=bad, mc_dropout_local_radius=bad, **truth
+        wsir=(320, 200, 0.8, 0.96, 0.2),
+        mc_dropout=(310, 210, 0.7, 0.93, 0.2),
+        wsir_local_radius=bad,
+        mc_dropout_local_radius=bad,
+        **truth,
     )
     assert all_are(good, True, {"improved": {True, False}}) == all_are(worse, False)
     assert not networks(wsir=(1, 1, 1, 1, 1))
@@ -90,18 +136,45 @@ def test_the_networks_of_torres_et_al() -> None:
 
 def test_low_predictions_of_torres_et_al() -> None:
     def means(before: float, after: float) -> pd.DataFrame:
-        rows = [{"method": name, "units": 256, "seed": seed} for name in ("wsir", "mc_dropout") for seed in SEEDS]
+        rows = [
+            {"method": name, "units": 256, "seed": seed}
+            for name in ("wsir", "mc_dropout")
+            for seed in SEEDS
+        ]
         return pd.DataFrame(rows).assign(before=before, after=after, truth=10.0)
 
-    assert all_are(low_x2.claims(means(12, 11)), True) == all_are(low_x2.claims(means(9, 9.5)), False) == {"overestimated_low"}
+    assert (
+        all_are(low_x2.claims(means(12, 11)), True)
+        == all_are(low_x2.claims(means(9, 9.5)), False)
+        == {"overestimated_low"}
+    )
 
 
 def test_two_diamonds_of_torres_et_al() -> None:
-    def splits(mean: float, sd: float, skewness: float, distance: float, narrower: float) -> pd.DataFrame:
-        before = {"mean_before": 4000.0, "sd_before": 400.0, "skewness_before": 0.2, "distance_before": 2.0}
-        after = {"mean_after": mean, "sd_after": sd, "skewness_after": skewness, "distance_after": distance, "narrower": narrower}
-        rows = [{"seed": seed, "price": price, "share": 0.1, **before, **after} for price in (4113.0, 18026.0) for seed in SEEDS]
-        return pd.DataFrame(rows).assign(distance_after=lambda f: f.distance_after + f.seed.map(jitter))
+    def splits(
+        mean: float, sd: float, skewness: float, distance: float, narrower: float
+    ) -> pd.DataFrame:
+        before = {
+            "mean_before": 4000.0,
+            "sd_before": 400.0,
+            "skewness_before": 0.2,
+            "distance_before": 2.0,
+        }
+        after = {
+            "mean_after": mean,
+            "sd_after": sd,
+            "skewness_after": skewness,
+            "distance_after": distance,
+            "narrower": narrower,
+        }
+        rows = [
+            {"seed": seed, "price": price, "share": 0.1, **before, **after}
+            for price in (4113.0, 18026.0)
+            for seed in SEEDS
+        ]
+        return pd.DataFrame(rows).assign(
+            distance_after=lambda f: f.distance_after + f.seed.map(jitter)
+        )
 
     sentences = {"two_diamonds", "uniform_near"}
     assert all_are(two_diamonds.claims(splits(4100, 300, 0.8, 1.0, 0.7)), True) == sentences
@@ -109,26 +182,58 @@ def test_two_diamonds_of_torres_et_al() -> None:
 
 
 def test_what_local_recalibration_costs_as_torres_et_al_say() -> None:
-    def seconds(mse: float, fit: float, growing: float, by_k: float, by_eps: float, by_width: float) -> pd.DataFrame:
+    def seconds(
+        mse: float, fit: float, growing: float, by_k: float, by_eps: float, by_width: float
+    ) -> pd.DataFrame:
         rows = []
         for seed in SEEDS:
             for step, size in enumerate(cost.SIZES):
-                small = {"size": size, "seed": seed, "network": "small", "place": "", "k": 0, "eps": 0.0}
+                small = {
+                    "size": size,
+                    "seed": seed,
+                    "network": "small",
+                    "place": "",
+                    "k": 0,
+                    "eps": 0.0,
+                }
                 more = 1 + jitter(seed)
-                rows += [{**small, "what": "mse", "value": mse**step * more}, {**small, "what": "training", "value": 10.0}]
+                rows += [
+                    {**small, "what": "mse", "value": mse**step * more},
+                    {**small, "what": "training", "value": 10.0},
+                ]
                 rows += [{**small, "what": "predicting", "value": 0.1}]
                 for place in cost.TREE:
                     for k in cost.KS:
                         here = {**small, "place": place, "k": k}
-                        rows += [{**here, "what": "recalibrating", "value": fit * growing**step * more}]
+                        rows += [
+                            {**here, "what": "recalibrating", "value": fit * growing**step * more}
+                        ]
                         rows += [{**here, "what": "predicting", "value": 0.15 + by_k * k * more}]
                     for eps in cost.EPS:
-                        rows += [{**small, "what": "predicting", "place": place, "k": 1000, "eps": eps, "value": by_eps * more}]
+                        rows += [
+                            {
+                                **small,
+                                "what": "predicting",
+                                "place": place,
+                                "k": 1000,
+                                "eps": eps,
+                                "value": by_eps * more,
+                            }
+                        ]
             big = {"seed": seed, "network": "big", "eps": 0.0}
             rows += [{**big, "size": 10_000, "what": "mse", "place": "", "k": 0, "value": 0.5}]
             for step, place in enumerate(cost.UNITS):
                 value = by_width**step * (1 + jitter(seed))
-                rows += [{**big, "size": 100_000, "what": "predicting", "place": place, "k": 1000, "value": value}]
+                rows += [
+                    {
+                        **big,
+                        "size": 100_000,
+                        "what": "predicting",
+                        "place": place,
+                        "k": 1000,
+                        "value": value,
+                    }
+                ]
         return pd.DataFrame(rows)
 
     sentences = {"small_capacity", "training_time", "prediction_time", "time_by_k"}
@@ -137,11 +242,15 @@ def test_what_local_recalibration_costs_as_torres_et_al_say() -> None:
 
 
 def test_seconds_are_measured_of_every_setting_by_turns(monkeypatch) -> None:
-    monkeypatch.setattr(cost, "MultilayerPerceptronRegressor", partial(MultilayerPerceptronRegressor, max_epochs=1))
+    monkeypatch.setattr(
+        cost, "MultilayerPerceptronRegressor", partial(MultilayerPerceptronRegressor, max_epochs=1)
+    )
     monkeypatch.setattr(cost, "KS", (10,))
     frame = cost.measured((100, 200), 2)
     assert (frame.value > 0).all() and len(frame) == 2 * (2 * (2 + 10 + 11) + 4)
-    assert {"small_capacity", "training_time", "prediction_time", "time_by_k"} == set(held(cost.claims(frame)))
+    assert {"small_capacity", "training_time", "prediction_time", "time_by_k"} == set(
+        held(cost.claims(frame))
+    )
 
 
 def test_the_simulation_of_torres_et_al() -> None:
@@ -151,18 +260,30 @@ def test_the_simulation_of_torres_et_al() -> None:
             for method in ("network", "input", "6", "8", "output"):
                 for k in (100.0, 500.0, 1000.0) if method != "network" else (np.nan,):
                     for seed in SEEDS:
-                        shared = {"size": 10_000, "network": network, "method": method, "k": k, "eps": 0.0, "seed": seed}
+                        shared = {
+                            "size": 10_000,
+                            "network": network,
+                            "method": method,
+                            "k": k,
+                            "eps": 0.0,
+                            "seed": seed,
+                        }
                         values = {
                             "mse_y": change(method, k),
                             "smis": 1.0 + (method == "network"),
                             "coverage": 0.95 - 0.03 * (method == "network"),
                         }
-                        rows += [{**shared, "metric": name, "value": value * (1 + jitter(seed))} for name, value in values.items()]
+                        rows += [
+                            {**shared, "metric": name, "value": value * (1 + jitter(seed))}
+                            for name, value in values.items()
+                        ]
         return pd.DataFrame(rows)
 
     falls = {100.0: 3.0, 500.0: 2.0, 1000.0: 1.5}
     good = study(lambda method, k: falls.get(k, 5.0) + 0.0001 * (method == "output"))
     sentences = {"more_neighbours", "layer_no_influence", "layer_richer", "consistently"}
     assert all_are(p5.of_sizes(good), True) == sentences
-    bad = study(lambda method, k: 1.0 if method == "network" else 6 - falls[k] - 0.5 * (method == "output"))
+    bad = study(
+        lambda method, k: 1.0 if method == "network" else 6 - falls[k] - 0.5 * (method == "output")
+    )
     assert all_are(p5.of_sizes(bad), False, {"consistently": {True}}) == sentences

@@ -1,4 +1,6 @@
-"""What the simulation study prints and draws, of records whose numbers are given, and of one small run of each kind."""
+"""What the simulation study prints and draws, of records whose numbers are given, and of one small
+run of each kind.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ AFTER = {
     "network": {"name": "none"},
     "isotonic": {"name": "isotonic_pit"},
     "density": {"name": "density_pit"},
-    **{place: {"name": "local_pit", "where": place, "layer": None} for place in ("input", "output")},
+    **{
+        place: {"name": "local_pit", "where": place, "layer": None} for place in ("input", "output")
+    },
     **{layer: {"name": "local_pit", "where": "layer", "layer": layer} for layer in ("6", "8")},
 }
 Value = Callable[[int, str, str, int, float], float]
@@ -29,13 +33,24 @@ Value = Callable[[int, str, str, int, float], float]
 
 
 def mse(size: int, network: str, method: str, k: int, eps: float) -> float:
-    """As the paper has it: less with more rows and behind the big network, and less after local recalibration, of few neighbours least."""
+    """As the paper has it: less with more rows and behind the big network, and less after local
+    recalibration, of few neighbours least.
+    """
     base = {"small": 40.0, "big": 20.0}[network] * 1000 / size + 1
-    return base if method in ("network", "isotonic", "density") else base * ({"small": 0.8, "big": 0.9}[network] + k / 1e5 + eps / 1000)
+    return (
+        base
+        if method in ("network", "isotonic", "density")
+        else base * ({"small": 0.8, "big": 0.9}[network] + k / 1e5 + eps / 1000)
+    )
 
 
-def record(size: int, network: str, method: str, seed: int, value: float, k: int = 1000, eps: float = 0.0) -> dict:
-    parent = {"name": "mlp_regressor", "hidden": [5] * 4 if network == "small" else [200, 200, 200, 5]}
+def record(
+    size: int, network: str, method: str, seed: int, value: float, k: int = 1000, eps: float = 0.0
+) -> dict:
+    parent = {
+        "name": "mlp_regressor",
+        "hidden": [5] * 4 if network == "small" else [200, 200, 200, 5],
+    }
     after = AFTER[method] | ({"k": k, "eps": eps} if method in simulation.LOCAL else {})
     return _record(size, parent, after, seed, value)
 
@@ -50,25 +65,48 @@ def _record(size: int, parent: dict, after: dict, seed: int, value: float) -> di
         "coverage": 0.95 - 20 / size * (1 + seed * (after.get("k", 1000) / 1000) ** -0.5),
         "crps_excess": value / 10,
     }
-    sides = [("calibrated", "test", 1.0), ("parent", "test", 7.0), ("calibrated", "calibration", 9.0)]
+    sides = [
+        ("calibrated", "test", 1.0),
+        ("parent", "test", 7.0),
+        ("calibrated", "calibration", 9.0),
+    ]
     return {
         "run_id": f"{size} {parent} {after} {seed}",
         "seed": seed,
         "dataset": {"n_train": 8 * size // 10, "n_calibration": size // 10},
         "config": {"parent": parent, "recalibrator": after},
-        "seconds": {"fit": 2.0, "calibrate": 1.0, "evaluate": 0.5 - 0.25 * (after.get("eps", 0) > 0)},
-        "metrics": [{"metric": m, "of": of, "on": on, "value": f * v} for m, v in numbers.items() for of, on, f in sides],
+        "seconds": {
+            "fit": 2.0,
+            "calibrate": 1.0,
+            "evaluate": 0.5 - 0.25 * (after.get("eps", 0) > 0),
+        },
+        "metrics": [
+            {"metric": m, "of": of, "on": on, "value": f * v}
+            for m, v in numbers.items()
+            for of, on, f in sides
+        ],
     }
 
 
 def study(value: Value = mse) -> list[dict]:
     plain = itertools.product(SIZES, simulation.NETWORKS, AFTER, SEEDS)
-    found = [record(size, network, method, seed, value(size, network, method, 1000, 0)) for size, network, method, seed in plain]
+    found = [
+        record(size, network, method, seed, value(size, network, method, 1000, 0))
+        for size, network, method, seed in plain
+    ]
     local = itertools.product(SIZES, simulation.NETWORKS, simulation.LOCAL, SEEDS)
     for size, network, method, seed in local:
-        found += [record(size, network, method, seed, value(size, network, method, k, 0), k) for k in (100, 500)]
-        found += [record(size, network, method, seed, value(size, network, method, 1000, eps), 1000, eps) for eps in (0.5, 1.0)]
-    return found + [knn(size, seed, 400.0, k) for size in SIZES[:2] for seed in SEEDS for k in (100, 1000)]
+        found += [
+            record(size, network, method, seed, value(size, network, method, k, 0), k)
+            for k in (100, 500)
+        ]
+        found += [
+            record(size, network, method, seed, value(size, network, method, 1000, eps), 1000, eps)
+            for eps in (0.5, 1.0)
+        ]
+    return found + [
+        knn(size, seed, 400.0, k) for size in SIZES[:2] for seed in SEEDS for k in (100, 1000)
+    ]
 
 
 def row_of(table: str, start: str) -> list[str]:
@@ -79,16 +117,34 @@ def row_of(table: str, start: str) -> list[str]:
 def test_numbers_are_of_test_rows_after_recalibration():
     frame = frame_of([record(1000, "small", "6", 2, 30.0), record(1000, "small", "6", 2, 30.0)])
     found = frame.set_index("metric").value.to_dict()
-    assert found == {"training": 3.0, "prediction": 0.5, "mse_y": 30.02, "coverage": pytest.approx(0.89), "crps_excess": 3.0}
+    assert found == {
+        "training": 3.0,
+        "prediction": 0.5,
+        "mse_y": 30.02,
+        "coverage": pytest.approx(0.89),
+        "crps_excess": 3.0,
+    }
     assert frame.iloc[0][["size", "network", "method", "k"]].tolist() == [1000, "small", "6", 1000]
-    assert set(frame_of([knn(10_000, 0, 400.0, 100)])[["size", "network", "k"]].iloc[0]) == {10_000, "knn", 100}
+    assert set(frame_of([knn(10_000, 0, 400.0, 100)])[["size", "network", "k"]].iloc[0]) == {
+        10_000,
+        "knn",
+        100,
+    }
 
 
 def test_a_table_has_medians_and_ends_by_size():
     frame = frame_of(study())
-    table = by_size(frame[(frame.eps == 0) & ((frame.k == 1000) | frame.k.isna())], "MSE", "mse_y", 2)
-    assert row_of(table, "small: as it is") == ["41.01 [41.00, 41.02]", "5.01 [5.00, 5.02]", "1.41 [1.40, 1.42]"]
-    assert row_of(table, "big: local, last hidden layer (l = 5)")[1] == "2.74 [2.73, 2.75]"  # .91 of 3, and the seed
+    table = by_size(
+        frame[(frame.eps == 0) & ((frame.k == 1000) | frame.k.isna())], "MSE", "mse_y", 2
+    )
+    assert row_of(table, "small: as it is") == [
+        "41.01 [41.00, 41.02]",
+        "5.01 [5.00, 5.02]",
+        "1.41 [1.40, 1.42]",
+    ]
+    assert (
+        row_of(table, "big: local, last hidden layer (l = 5)")[1] == "2.74 [2.73, 2.75]"
+    )  # .91 of 3, and the seed
     assert row_of(table, "k-NN regression") == ["400.01 [400.00, 400.02]"] * 2 + ["–"]
 
 
@@ -96,19 +152,31 @@ def test_neighbours_that_are_more_than_rows_have_no_cell():
     table = by_k(frame_of(study()))
     assert row_of(table, "1,000 rows, small, local")[1:] == ["–", "–"]
     assert row_of(table, "10,000 rows, big, local")[0].startswith("2.71 [2.70, 2.72]; ")
-    assert row_of(table, "10,000 rows, k-NN regression")[1] == "–" and by_k(frame_of(study()).query("k == 100")) == ""
+    assert (
+        row_of(table, "10,000 rows, k-NN regression")[1] == "–"
+        and by_k(frame_of(study()).query("k == 100")) == ""
+    )
 
 
 def test_approximate_searches_are_compared_run_by_run():
     table = by_eps(frame_of(study(lambda *at: 10.0 * (1 + at[-1] / 100))))
-    assert row_of(table, "10,000 rows") == [f"MSE at most {worst} % apart, .50 of the seconds" for worst in (".50", "1.00")]
+    assert row_of(table, "10,000 rows") == [
+        f"MSE at most {worst} % apart, .50 of the seconds" for worst in (".50", "1.00")
+    ]
     only = [each for each in study() if each["config"]["recalibrator"].get("eps")]
-    assert row_of(by_eps(frame_of(only)), "10,000 rows") == ["–", "–"]  # nothing exact to compare with
+    assert row_of(by_eps(frame_of(only)), "10,000 rows") == [
+        "–",
+        "–",
+    ]  # nothing exact to compare with
 
 
 def test_claims_hold_of_numbers_as_the_paper_has_them_and_fail_of_others():
-    assert {claim.holds for claim in claims(frame_of(study()))} == {True} and len(list(claims(frame_of(study())))) == 11
-    worse = frame_of(study(lambda size, network, method, k, eps: 9.0 + (method in simulation.LOCAL)))
+    assert {claim.holds for claim in claims(frame_of(study()))} == {True} and len(
+        list(claims(frame_of(study())))
+    ) == 11
+    worse = frame_of(
+        study(lambda size, network, method, k, eps: 9.0 + (method in simulation.LOCAL))
+    )
     failed = [claim.text for claim in claims(worse) if not claim.holds]
     assert len(failed) == 7 and all("MSE" in text for text in failed)
     assert not list(claims(frame_of([record(1000, "small", "input", 0, 30.0)])))
@@ -117,7 +185,9 @@ def test_claims_hold_of_numbers_as_the_paper_has_them_and_fail_of_others():
 
 def test_what_is_printed_at_the_end():
     text = beside(study())
-    assert text.startswith("## Torres et al., Figure 4: 3 seeds;") and text.endswith("11 of 11 hold.")
+    assert text.startswith("## Torres et al., Figure 4: 3 seeds;") and text.endswith(
+        "11 of 11 hold."
+    )
     assert beside([]) == "no run of the function of 20 features is there"
     assert "hold." not in beside([record(1000, "small", "8", 0, 30.0)])
 
@@ -133,15 +203,26 @@ def test_boxes_hold_every_run(monkeypatch):
         "coverage, big",
     ]
     for axes in drawn["figure4_k"].axes:
-        assert [tick.get_text() for tick in axes.get_xticklabels()] == ["100", "500", "1,000"] and len(axes.patches) == 3 * 5
-    assert [tick.get_text() for tick in drawn["figure4_big"].axes[0].get_xticklabels()] == ["10³", "10⁴", "10⁵"]
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == [
+            "100",
+            "500",
+            "1,000",
+        ] and len(axes.patches) == 3 * 5
+    assert [tick.get_text() for tick in drawn["figure4_big"].axes[0].get_xticklabels()] == [
+        "10³",
+        "10⁴",
+        "10⁵",
+    ]
     monkeypatch.setattr(simulation, "read", lambda folder: [])
     assert not list(figures.of_simulation(conf_dir()))
 
 
 def test_layers_are_those_that_the_methods_name():
     folder = conf_dir() / "method/paper/p5/simulation"
-    nodes = [yaml.safe_load(path.read_text()).get("recalibrator", {}) for path in sorted(folder.glob("*_layer*.yaml"))]
+    nodes = [
+        yaml.safe_load(path.read_text()).get("recalibrator", {})
+        for path in sorted(folder.glob("*_layer*.yaml"))
+    ]
     assert {node["layer"] for node in nodes} == {"6", "8"} < set(simulation.PLACES)
 
 
@@ -152,18 +233,37 @@ def test_figures_of_runs(tmp_path, monkeypatch):
         "paper/p5/table1": ["method=global_pit", "method=paper/p5/table1/local_pit_1000"],
         "paper/p5/table2": ["method=paper/p5/table2/wsir_05_local_radius"],
     }
-    sizes = ["seed=0", "dataset.n_train=800", "dataset.n_calibration=1000", "dataset.n_test=1000", f"out={tmp_path}"]
+    sizes = [
+        "seed=0",
+        "dataset.n_train=800",
+        "dataset.n_calibration=1000",
+        "dataset.n_test=1000",
+        f"out={tmp_path}",
+    ]
     quick = {"paper/p5/table2": ["parent.max_epochs=1", "parent.hidden=[8,8,8,8]"]}
     found = {}
     for name, methods in wanted.items():
-        jobs = [plan([f"experiment={name}", method, *sizes, *quick.get(name, [])]).jobs[0] for method in methods]
+        jobs = [
+            plan([f"experiment={name}", method, *sizes, *quick.get(name, [])]).jobs[0]
+            for method in methods
+        ]
         found[name] = [run(dataclasses.replace(job.config, save=False)) for job in jobs]
     monkeypatch.setattr(figures, "runs_of", lambda name, folder: found[name])
     paths = figures.draw(tmp_path, tmp_path / "pictures", ["line", "valley"])
     stems = ["figure1_line", "figure1_pit", "figure2", "figure3_means", "figure3_misses"]
-    assert [path.name for path in paths] == [f"{stem}.{kind}" for stem in stems for kind in ("svg", "pdf")]
-    line, one, two, means, three = (figure for part in (figures.of_line, figures.of_valley) for _, figure in part(tmp_path))
-    assert [axes.get_title(loc="left")[0] for axes in line.axes] == ["a", "b", "c", "e"] and len(means.axes) == 4 + 1
-    assert [axes.get_title(loc="left").split(" · ")[0] for axes in one.axes] == ["all", "x near 4", "x near 17.68"]
+    assert [path.name for path in paths] == [
+        f"{stem}.{kind}" for stem in stems for kind in ("svg", "pdf")
+    ]
+    line, one, two, means, three = (
+        figure for part in (figures.of_line, figures.of_valley) for _, figure in part(tmp_path)
+    )
+    assert [axes.get_title(loc="left")[0] for axes in line.axes] == ["a", "b", "c", "e"] and len(
+        means.axes
+    ) == 4 + 1
+    assert [axes.get_title(loc="left").split(" · ")[0] for axes in one.axes] == [
+        "all",
+        "x near 4",
+        "x near 17.68",
+    ]
     assert len(two.axes) == len(three.axes) == 2
     assert np.isclose(sum(step.get_data().values.sum() for step in one.axes[0].patches), 2 * 20)

@@ -1,4 +1,6 @@
-"""Claims: what the lists of the papers must have, that a verdict follows from its parts, and that each page shows them."""
+"""Claims: what the lists of the papers must have, that a verdict follows from its parts, and that
+each page shows them.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,25 @@ HEAD = "claim,page,quote,tested_by,run,untested,note\n"
 
 
 def sentence(name: str, *tested_by: str, untested: str = "") -> Sentence:
-    return Sentence(name, f"we say {name}", "page 3", tested_by, "kdg run x" if tested_by else "", untested, "a note")
+    return Sentence(
+        name,
+        f"we say {name}",
+        "page 3",
+        tested_by,
+        "kdg run x" if tested_by else "",
+        untested,
+        "a note",
+    )
 
 
 def test_every_paper_has_its_sentences() -> None:
-    assert {name: sum(of == name for of, _ in LISTED) for name in PAPERS} == {"p1": 28, "p2": 37, "p3": 30, "p4": 25, "p5": 34}
+    assert {name: sum(of == name for of, _ in LISTED) for name in PAPERS} == {
+        "p1": 28,
+        "p2": 37,
+        "p3": 30,
+        "p4": 25,
+        "p5": 34,
+    }
     assert all(each.note and each.quote for _, each in LISTED)
 
 
@@ -38,22 +54,34 @@ def test_what_asks_a_sentence_takes_a_folder(where, tmp_path) -> None:
         assert list(function(tmp_path)) == []
 
 
-COMPUTED = {"experiments.p1.claims:propositions", "experiments.p4.claims:bayes", "experiments.p4.claims:limits"}
+COMPUTED = {
+    "experiments.p1.claims:propositions",
+    "experiments.p4.claims:bayes",
+    "experiments.p4.claims:limits",
+}
 
 
 @pytest.mark.parametrize("where", sorted(COMPUTED))
 def test_what_is_computed_is_of_sentences_that_name_it(where, tmp_path) -> None:
     told = list(function_of(where)(tmp_path))
     assert told and all(each.holds for each in told)
-    assert {name for each in told for name in each.of} == {each.name for _, each in LISTED if where in each.tested_by}
+    assert {name for each in told for name in each.of} == {
+        each.name for _, each in LISTED if where in each.tested_by
+    }
 
 
 def test_parts_decide() -> None:
     parts = {"all": [True, True], "some": [True, False], "none": [False], "no": []}
-    asked = {name: Asked(sentence(name, "x:y"), [Claim("t", holds, "f", (name,)) for holds in of]) for name, of in parts.items()}
+    asked = {
+        name: Asked(sentence(name, "x:y"), [Claim("t", holds, "f", (name,)) for holds in of])
+        for name, of in parts.items()
+    }
     assert {name: each.verdict for name, each in asked.items()} == {
-        "all": "holds", "some": "partly (1 of 2)", "none": "does not hold", "no": "not run yet",
-    }  # fmt: skip
+        "all": "holds",
+        "some": "partly (1 of 2)",
+        "none": "does not hold",
+        "no": "not run yet",
+    }
     assert Asked(sentence("u", untested="not testable"), []).verdict == "not testable"
     assert all(each.standing in STANDINGS for each in asked.values())
 
@@ -73,9 +101,17 @@ HERE_TOLD = f"{__name__}:told"
 
 def test_a_function_is_called_once_and_tells_of_many(tmp_path) -> None:
     calls.clear()
-    asked = ask([sentence("a", HERE_TOLD), sentence("b", HERE_TOLD), sentence("c", HERE_TOLD)], tmp_path)
-    assert calls == [tmp_path] and [each.verdict for each in asked] == ["holds", "partly (1 of 2)", "not run yet"]
-    with pytest.raises(ValueError, match=r"told tells of b, whose line in claims.csv does not name it"):
+    asked = ask(
+        [sentence("a", HERE_TOLD), sentence("b", HERE_TOLD), sentence("c", HERE_TOLD)], tmp_path
+    )
+    assert calls == [tmp_path] and [each.verdict for each in asked] == [
+        "holds",
+        "partly (1 of 2)",
+        "not run yet",
+    ]
+    with pytest.raises(
+        ValueError, match=r"told tells of b, whose line in claims.csv does not name it"
+    ):
         ask([sentence("a", HERE_TOLD)], tmp_path)
 
 
@@ -84,7 +120,10 @@ def test_a_function_is_called_once_and_tells_of_many(tmp_path) -> None:
     [
         ("claim,page\na,1\n", "it lacks quote, tested_by, run, untested, note"),
         (HEAD + "a,1,q,x:y,r,,n\na,2,q,x:y,r,,n\n", "two lines that are called 'a'"),
-        (HEAD + "a,1,q,,,,n\n", "line 2 must have tested_by and run, or be untested because of no test yet"),
+        (
+            HEAD + "a,1,q,,,,n\n",
+            "line 2 must have tested_by and run, or be untested because of no test yet",
+        ),
         (HEAD + "a,1,q,x:y,r,no test yet,n\n", "line 2 must"),
         (HEAD + "a,1,q,x:y,,,n\n", "line 2 must"),
         (HEAD + "a,1,q,,,never,n\n", "line 2 must"),
@@ -98,13 +137,16 @@ def test_lists_that_cannot_be_read_are_told(tmp_path, lines, message) -> None:
 
 def test_the_pages_show_quotes_parts_and_runs(tmp_path) -> None:
     (tmp_path / "claims.csv").write_text(
-        f"{HEAD}a,3,we <b>win</b>,{HERE_TOLD},kdg run x,,a note\nb,4,we often win,{HERE_TOLD},kdg run x,,another\n"
-        "c,5,it is nice,,,not testable,no number\n"
+        f"{HEAD}a,3,we <b>win</b>,{HERE_TOLD},kdg run x,,a note\nb,4,we often win,{HERE_TOLD},kdg"
+        " run x,,another\nc,5,it is nice,,,not testable,no number\n"
     )
     of = claims_page.asked_of([Paper("p0", "Nobody, 1999", tmp_path, [])], tmp_path, Kept())
     assert claims_page.summary(of)[-1] == "| p0 | 3 | 1 | 1 | 0 | 0 | 0 | 0 | 1 |"
     text = claims_page.markdown(of, ["Scale: smoke"])
-    assert "### p0, b: partly (1 of 2)\n\n> we often win (page 4)" in text and "- **fails**: two is more than five. 2" in text
+    assert (
+        "### p0, b: partly (1 of 2)\n\n> we often win (page 4)" in text
+        and "- **fails**: two is more than five. 2" in text
+    )
     assert "Runs: `kdg run x`" in text and "### p0, c: not testable" in text
 
 
@@ -119,8 +161,17 @@ def test_what_was_computed_is_kept(tmp_path) -> None:
 def test_below_needs_its_whole_interval() -> None:
     high = pd.Series([1.0, 2.0, 3.0, 4.0])
     clear, noisy = high - [0.5, 0.6, 0.5, 0.6], high - [3.0, -2.0, 2.0, -1.0]
-    assert next(below("x", clear, high)).holds and not next(below("x", noisy, high)).holds and not next(below("x", high, clear)).holds
-    assert not next(below("x", high - [0.1, 0.9, 0.3, 0.9], high, share=4.0)).holds  # splits share rows
+    assert (
+        next(below("x", clear, high)).holds
+        and not next(below("x", noisy, high)).holds
+        and not next(below("x", high, clear)).holds
+    )
+    assert not next(
+        below("x", high - [0.1, 0.9, 0.3, 0.9], high, share=4.0)
+    ).holds  # splits share rows
     assert not list(below("x", high[:1], high))
-    assert next(in_every_seed("x", clear)).holds and not next(in_every_seed("x", pd.Series([1.0, 0.0]))).holds
+    assert (
+        next(in_every_seed("x", clear)).holds
+        and not next(in_every_seed("x", pd.Series([1.0, 0.0]))).holds
+    )
     assert not list(in_every_seed("x", pd.Series([float("nan")])))

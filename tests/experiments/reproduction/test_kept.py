@@ -27,21 +27,36 @@ def made_before(folder, scale: str = "smoke") -> None:
     task = Task(of, of.studies[0], of.studies[0].sizes["smoke"], [], folder / "out")
     write([of], [task], scale, folder / "out", "kdg reproduce", folder / "page")  # type: ignore[arg-type]
     cells = pd.read_csv(folder / "page" / CELLS, dtype=str, keep_default_na=False)
-    cells.assign(made=cells.made.where(cells.made == "", THEN)).to_csv(folder / "page" / CELLS, index=False)
+    cells.assign(made=cells.made.where(cells.made == "", THEN)).to_csv(
+        folder / "page" / CELLS, index=False
+    )
 
 
 def numbers(folder) -> list[str]:
     """Lines of tables on the page."""
-    return [line for line in (folder / "page" / "page.md").read_text().splitlines() if line.startswith("|")]
+    return [
+        line
+        for line in (folder / "page" / "page.md").read_text().splitlines()
+        if line.startswith("|")
+    ]
 
 
 def test_a_page_is_made_again_without_its_runs(tmp_path) -> None:
     made_before(tmp_path)
     first = numbers(tmp_path)
     for _ in range(2):  # what is kept is kept again
-        write([little(tmp_path)], [], "smoke", tmp_path / "nothing", "kdg reproduce", tmp_path / "page")
+        write(
+            [little(tmp_path)],
+            [],
+            "smoke",
+            tmp_path / "nothing",
+            "kdg reproduce",
+            tmp_path / "page",
+        )
         assert numbers(tmp_path) == first
-        assert f"Kept from earlier runs: 3 of {THEN}." in (tmp_path / "page" / "page.md").read_text()  # two numbers and a variant
+        assert (
+            f"Kept from earlier runs: 3 of {THEN}." in (tmp_path / "page" / "page.md").read_text()
+        )  # two numbers and a variant
         assert f"3 of {THEN}" in (tmp_path / "page" / "page.html").read_text()
 
 
@@ -56,15 +71,27 @@ def test_what_is_measured_now_stands_before_what_is_kept(tmp_path) -> None:
     write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
     text = (tmp_path / "page" / "page.md").read_text()
     assert "| <b>Net</b> | error | match | 0.50 | 0.50 ± 0.00 (n = 2) |" in text
-    assert "0.25 ± 0.01 (n = 2)" in text and "0.30 ± 0.00 (n = 2)" in text and f"Kept from earlier runs: 2 of {THEN}." in text
+    assert (
+        "0.25 ± 0.01 (n = 2)" in text
+        and "0.30 ± 0.00 (n = 2)" in text
+        and f"Kept from earlier runs: 2 of {THEN}." in text
+    )
 
 
 def test_a_page_has_one_scale(tmp_path) -> None:
     made_before(tmp_path)
-    with pytest.raises(UsageError, match=r"page has a page of scale smoke; choose another folder for that of scale paper$"):
+    with pytest.raises(
+        UsageError,
+        match=r"page has a page of scale smoke; choose another folder for that of scale paper$",
+    ):
         kept_in(tmp_path / "page", "paper")
     (tmp_path / CELLS).write_text("paper,item\np1,Table 1\n")
-    with pytest.raises(UsageError, match=r"cells.csv is not beside a page of this version: it has no column made; move it away$"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            r"cells.csv is not beside a page of this version: it has no column made; move it away$"
+        ),
+    ):
         kept_in(tmp_path, "paper")
 
 
@@ -77,27 +104,46 @@ def test_nothing_is_kept_of_a_folder_without_a_page(tmp_path) -> None:
 def test_every_number_of_every_paper_is_found_again(tmp_path) -> None:
     """However pandas reads a column that is of numbers in one paper and of words in another."""
     published = {name: read_published(paper(name).folder) for name in NAMES}
-    whole = pd.concat([frame.assign(paper=name, ours=frame.index, variant="") for name, frame in published.items()], ignore_index=True)
+    whole = pd.concat(
+        [
+            frame.assign(paper=name, ours=frame.index, variant="")
+            for name, frame in published.items()
+        ],
+        ignore_index=True,
+    )
     whole.assign(sd="", n=1, made=THEN, scale="paper").to_csv(tmp_path / CELLS, index=False)
     kept = kept_in(tmp_path, "paper")
     for name, frame in published.items():
         assert kept.found(paper(name), frame) == {
-            label: {"": Found(pytest.approx(label), pytest.approx(float("nan"), nan_ok=True), 1, THEN)} for label in frame.index
+            label: {
+                "": Found(pytest.approx(label), pytest.approx(float("nan"), nan_ok=True), 1, THEN)
+            }
+            for label in frame.index
         }
         assert kept.items[name] == list(dict.fromkeys(frame["item"]))
 
 
 def test_items_of_the_page_join_those_that_are_asked_for() -> None:
     asked = chosen(["p4", "Table 1", "p2"])
-    found = with_items(asked, {"p5": ["Table 1"], "p4": ["Table 2"], "p2": ["Figure 1"], "p9": ["Table 1"]})
+    found = with_items(
+        asked, {"p5": ["Table 1"], "p4": ["Table 2"], "p2": ["Figure 1"], "p9": ["Table 1"]}
+    )
     assert [of.name for of in found] == ["p2", "p4", "p5"]
     assert [of.items for of in found] == [None, ("Table 1", "Table 2"), ("Table 1",)]
     assert found[1].studies == paper("p4").studies  # those of both
 
 
 def test_parts_of_a_claim_are_known_by_their_text() -> None:
-    rows = [("p1", "a", "x is less", "True", "1 < 2"), ("p1", "a", "y is less", "False", "3 > 2"), ("p1", "b", "x is less", "True", "")]
-    kept = Kept(claims=pd.DataFrame(rows, columns=["paper", "claim", "text", "holds", "found"]).assign(made=THEN))
+    rows = [
+        ("p1", "a", "x is less", "True", "1 < 2"),
+        ("p1", "a", "y is less", "False", "3 > 2"),
+        ("p1", "b", "x is less", "True", ""),
+    ]
+    kept = Kept(
+        claims=pd.DataFrame(rows, columns=["paper", "claim", "text", "holds", "found"]).assign(
+            made=THEN
+        )
+    )
     now = [Claim("y is less", True, "1 < 2", ("a",)), Claim("z is less", True, "0 < 2", ("a",))]
     x, y, z = kept.parts("p1", "a", now)
     assert (x, y, z) == (Claim("x is less", True, "1 < 2", ("a",), THEN), *now)

@@ -1,4 +1,6 @@
-"""The page of published numbers: what it shows, what it is made of, and how its papers are named."""
+"""The page of published numbers: what it shows, what it is made of, and how its papers are
+named.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,22 @@ def little(folder: Path) -> Paper:
     rows = [("forest", "", [0.24, 0.26]), ("net", "", [0.7, 0.71]), ("net", "wide", [0.3, 0.3])]
     measured = pd.DataFrame(
         [
-            {"item": "Table 1", "dataset": "wine", "metric": "error", "method": method, "seed": seed, "value": value, "variant": variant}
+            {
+                "item": "Table 1",
+                "dataset": "wine",
+                "metric": "error",
+                "method": method,
+                "seed": seed,
+                "value": value,
+                "variant": variant,
+            }
             for method, variant, values in rows
             for seed, value in enumerate(values)
         ]
     )
-    study = Study(("Table 1",), {"smoke": Size(differs="two seeds", minutes=3)}, lambda folder: measured)
+    study = Study(
+        ("Table 1",), {"smoke": Size(differs="two seeds", minutes=3)}, lambda folder: measured
+    )
     return Paper("p0", "Nobody, Nothing, 1999", folder, [study], {"error": "lower"})
 
 
@@ -54,18 +66,30 @@ def test_every_number_has_a_verdict_and_its_reason(tmp_path) -> None:
     text = (tmp_path / "page" / "page.md").read_text()
     assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 | – |" in text
     assert (
-        "| <b>Net</b> | error | differs, same ranking | 1 | 0.50 | 0.70 ± 0.01 (n = 2) | 0.20 | 0.02 | 0.30 ± 0.00 (n = 2) |" in text
+        "| <b>Net</b> | error | differs, same ranking | 1 | 0.50 | 0.70 ± 0.01 (n = 2) | 0.20 |"
+        " 0.02 | 0.30 ± 0.00 (n = 2) |"
+        in text
         and "\n1. It is another network. (run 7)\n" in text
     )
-    assert "Nothing of it can be run here. Published: Net error 0.75; Other error –." in text and "1. photos can be had from nobody" in text
     assert (
-        "1 of the 2 published numbers that can be run here match or are bettered (50 %)" in text and "all together 50 % where 70 %" in text
+        "Nothing of it can be run here. Published: Net error 0.75; Other error –." in text
+        and "1. photos can be had from nobody" in text
+    )
+    assert (
+        "1 of the 2 published numbers that can be run here match or are bettered (50 %)" in text
+        and "all together 50 % where 70 %" in text
     )
     assert "Settings of the paper: photos rows 500." in text
     assert "At scale smoke: two seeds." in text
     cells = pd.read_csv(tmp_path / "page" / "cells.csv")
     of_paper = cells[cells.variant.isna()]
-    assert of_paper.verdict.tolist() == ["match", "differs, same ranking", "not runnable here", "lost in the text", "a setting"]
+    assert of_paper.verdict.tolist() == [
+        "match",
+        "differs, same ranking",
+        "not runnable here",
+        "lost in the text",
+        "a setting",
+    ]
     assert cells[cells.variant == "wide"].ours.tolist() == pytest.approx([0.3])
 
 
@@ -73,7 +97,11 @@ def test_the_page_needs_nothing_else(tmp_path) -> None:
     of = little(tmp_path)
     write([of], [], "paper", tmp_path / "out", "kdg reproduce <x>", tmp_path / "page")
     page = (tmp_path / "page" / "page.html").read_text()
-    assert "&lt;b&gt;Net&lt;/b&gt;" in page and "<b>Net</b>" not in page and "kdg reproduce &lt;x&gt;" in page
+    assert (
+        "&lt;b&gt;Net&lt;/b&gt;" in page
+        and "<b>Net</b>" not in page
+        and "kdg reproduce &lt;x&gt;" in page
+    )
     assert not re.search(r"(src|href)=\"(?!#|claims.html)", page) and "page 3" in page
 
 
@@ -88,14 +116,23 @@ def test_what_is_computed_is_kept(tmp_path) -> None:
     assert _run([task]) == 0 and _run([task]) == 0
     assert len(calls) == 1 and task.n_done() == 1
     write([of], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
-    assert "| Forest | error | match |  | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 |" in (tmp_path / "page" / "page.md").read_text()
+    assert (
+        "| Forest | error | match |  | 0.25 | 0.25 ± 0.01 (n = 2) | 0.00 | 0.03 |"
+        in (tmp_path / "page" / "page.md").read_text()
+    )
 
 
 def test_the_estimate_is_by_table(tmp_path) -> None:
     of = little(tmp_path)
     study = of.studies[0]
     tasks = [Task(of, study, Size(minutes=minutes), [], tmp_path) for minutes in (3, None)]
-    assert estimate(tasks).splitlines()[1].split() == ["p0", "Table", "1", "0", "0"]  # no run is left, so no time is
+    assert estimate(tasks).splitlines()[1].split() == [
+        "p0",
+        "Table",
+        "1",
+        "0",
+        "0",
+    ]  # no run is left, so no time is
     assert estimate(tasks).splitlines()[-1] == "all of it is done"
 
 
@@ -109,17 +146,34 @@ def test_a_task_is_called_by_the_first_of_many_items(tmp_path) -> None:
 def test_what_is_not_run_says_why_it_was_not_and_not_why_it_would_differ(tmp_path) -> None:
     of = little(tmp_path)
     (tmp_path / "reasons.csv").write_text(REASONS + "not run,Table 1,net,It would take a week.,\n")
-    only_forests = replace(of.studies[0], measured=lambda folder: of.studies[0].measured(folder).query("method == 'forest'"))
+    only_forests = replace(
+        of.studies[0],
+        measured=lambda folder: of.studies[0].measured(folder).query("method == 'forest'"),
+    )
     task = Task(of, only_forests, only_forests.sizes["smoke"], [], tmp_path / "out")
     (tmp_path / "out").mkdir()
-    write([replace(of, studies=[only_forests])], [task], "smoke", tmp_path / "out", "kdg reproduce", tmp_path / "page")
+    write(
+        [replace(of, studies=[only_forests])],
+        [task],
+        "smoke",
+        tmp_path / "out",
+        "kdg reproduce",
+        tmp_path / "page",
+    )
     text = (tmp_path / "page" / "page.md").read_text()
-    assert "| not run | 1 |" in text and "\n1. It would take a week.\n" in text and "another network" not in text
+    assert (
+        "| not run | 1 |" in text
+        and "\n1. It would take a week.\n" in text
+        and "another network" not in text
+    )
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
-    [("kind,reason\nmissing,x\n", "it lacks shown_by"), ("kind,reason,shown_by\nmissing,x,\nother,x,\n", "line 3 must be of kind")],
+    [
+        ("kind,reason\nmissing,x\n", "it lacks shown_by"),
+        ("kind,reason,shown_by\nmissing,x,\nother,x,\n", "line 3 must be of kind"),
+    ],
 )
 def test_reasons_that_cannot_be_read_are_told(tmp_path, lines, message) -> None:
     (tmp_path / "reasons.csv").write_text(lines)
@@ -129,7 +183,9 @@ def test_reasons_that_cannot_be_read_are_told(tmp_path, lines, message) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_paper_declares_is_there(name) -> None:
-    """Items and metrics as its file has them, reasons that can be read, at least one scale for each study."""
+    """Items and metrics as its file has them, reasons that can be read, at least one scale for each
+    study.
+    """
     of = paper(name)
     items = items_of(of)
     for study in of.studies:
@@ -137,7 +193,9 @@ def test_what_a_paper_declares_is_there(name) -> None:
     published = pd.read_csv(of.folder / "published.csv")
     assert set(of.better) <= set(published.metric)
     for reason in reasons_of(of.folder):
-        assert set(reason.of) <= set(published.columns) and any(reason.is_of(dict(row)) for _, row in published.iterrows())
+        assert set(reason.of) <= set(published.columns) and any(
+            reason.is_of(dict(row)) for _, row in published.iterrows()
+        )
 
 
 def test_words_name_papers_and_their_items() -> None:
@@ -148,7 +206,10 @@ def test_words_name_papers_and_their_items() -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["q9"], f"'q9' is no paper; there are {', '.join(NAMES)}"), (["p5", "Tabel 1"], "p5 has no 'Tabel 1'; did you mean 'Table 1'?")],
+    [
+        (["q9"], f"'q9' is no paper; there are {', '.join(NAMES)}"),
+        (["p5", "Tabel 1"], "p5 has no 'Tabel 1'; did you mean 'Table 1'?"),
+    ],
 )
 def test_words_that_name_nothing_are_told(words, message) -> None:
     with pytest.raises(UsageError) as raised:
@@ -157,7 +218,21 @@ def test_words_that_name_nothing_are_told(words, message) -> None:
 
 
 def test_the_plan_is_told_and_nothing_runs(tmp_path, capsys) -> None:
-    assert main(["p5", "--scale", "smoke", "Table 1", "hydra/launcher=basic", "--plan", "--out", str(tmp_path)]) == 0
+    assert (
+        main(
+            [
+                "p5",
+                "--scale",
+                "smoke",
+                "Table 1",
+                "hydra/launcher=basic",
+                "--plan",
+                "--out",
+                str(tmp_path),
+            ]
+        )
+        == 0
+    )
     told = capsys.readouterr().out
     assert re.search(r"p5 Table 1 +6 +0 +a minute", told) and "about a minute on two cores" in told
     assert not (tmp_path / "smoke" / "page.html").exists()
@@ -166,9 +241,16 @@ def test_the_plan_is_told_and_nothing_runs(tmp_path, capsys) -> None:
 def test_where_nothing_can_be_run_no_share_is_told(tmp_path, capsys) -> None:
     assert main(["p1", "Table 1", "--scale", "smoke", "--no-runs", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr().out
-    assert "\nNothing of it can be run here.\n" in told and "aimed at" not in told and "0 of the 0" not in told
+    assert (
+        "\nNothing of it can be run here.\n" in told
+        and "aimed at" not in told
+        and "0 of the 0" not in told
+    )
 
 
 def test_words_that_would_change_a_number_are_refused(tmp_path) -> None:
-    with pytest.raises(UsageError, match=r"^'seed=3' is not how runs are launched; kdg reproduce takes hydra/launcher=… and "):
+    with pytest.raises(
+        UsageError,
+        match=r"^'seed=3' is not how runs are launched; kdg reproduce takes hydra/launcher=… and ",
+    ):
         main(["p5", "seed=3", "--plan", "--out", str(tmp_path)])

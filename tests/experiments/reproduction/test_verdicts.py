@@ -18,13 +18,26 @@ MEASURED = pd.DataFrame(columns=["item", "dataset", "metric", "method", "seed", 
 
 def published(rows: list[tuple[str, str, float]], **more: object) -> pd.DataFrame:
     of = {"item": "Table 1", "dataset": "d", "decimals": 1} | more
-    return pd.DataFrame([{**of, "metric": metric, "method": method, "value": value} for metric, method, value in rows])
+    return pd.DataFrame(
+        [
+            {**of, "metric": metric, "method": method, "value": value}
+            for metric, method, value in rows
+        ]
+    )
 
 
 def found(*rows: tuple[str, str, list[float]], variant: str = "") -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {"item": "Table 1", "dataset": "d", "metric": metric, "method": method, "seed": seed, "value": value, "variant": variant}
+            {
+                "item": "Table 1",
+                "dataset": "d",
+                "metric": metric,
+                "method": method,
+                "seed": seed,
+                "value": value,
+                "variant": variant,
+            }
             for metric, method, values in rows
             for seed, value in enumerate(values)
         ]
@@ -39,26 +52,44 @@ def paper(better: object = "lower", repeats: int = 1) -> Paper:
 @pytest.mark.parametrize(
     ("value", "ours", "better", "verdict", "tolerance"),
     [
-        (1.0, [0.9, 1.1], "lower", "match", 2 * np.sqrt(0.02 / 2 + 0.02)),  # s² = .02: theirs is one run, ours two
+        (
+            1.0,
+            [0.9, 1.1],
+            "lower",
+            "match",
+            2 * np.sqrt(0.02 / 2 + 0.02),
+        ),  # s² = .02: theirs is one run, ours two
         (1.0, [0.4, 0.42], "lower", "better", 2 * np.sqrt(0.0002 / 2 + 0.0002)),
         (1.0, [0.4, 0.42], "higher", "differs", 2 * np.sqrt(0.0002 / 2 + 0.0002)),
         (1.0, [0.4, 0.42], None, "differs", 2 * np.sqrt(0.0002 / 2 + 0.0002)),
         (1.0, [0.4, 0.42], 0.5, "better", 2 * np.sqrt(0.0002 / 2 + 0.0002)),  # nearer to .5
         (1.0, [0.4, 0.42], lambda row: row["value"], "differs", 2 * np.sqrt(0.0002 / 2 + 0.0002)),
-        (0.5, [0.54], "lower", "match", 0.0),  # rounded as it is printed; of one run nothing else is known
+        (
+            0.5,
+            [0.54],
+            "lower",
+            "match",
+            0.0,
+        ),  # rounded as it is printed; of one run nothing else is known
         (0.5, [0.56], "lower", "one run", np.nan),
         (np.nan, [0.5], "lower", "lost in the text", np.nan),
         (0.5, [], "lower", "not run", np.nan),
     ],
 )
 def test_one_number(value, ours, better, verdict, tolerance) -> None:
-    (cell,) = cells_of(paper(better), published([("error", "a", value)]), found(("error", "a", ours)) if ours else MEASURED)
+    (cell,) = cells_of(
+        paper(better),
+        published([("error", "a", value)]),
+        found(("error", "a", ours)) if ours else MEASURED,
+    )
     assert cell.verdict == verdict
     assert cell.tolerance == pytest.approx(tolerance, rel=1e-12, nan_ok=True)
 
 
 def test_published_spreads() -> None:
-    """A deviation is of one repetition, an error of their mean; of one run of ours, the published deviation is taken for ours."""
+    """A deviation is of one repetition, an error of their mean; of one run of ours, the published
+    deviation is taken for ours.
+    """
     many, one = Found(1.0, 0.3, 9), Found(1.0, np.nan, 1)
     assert tolerance_of(many, 0.5, "sd", 25) == pytest.approx(2 * np.sqrt(0.01 + 0.01))
     assert tolerance_of(many, 0.5, "se", 25) == pytest.approx(2 * np.sqrt(0.01 + 0.25))
@@ -80,7 +111,10 @@ def test_seeds_are_joined_as_the_paper_joins_them() -> None:
 
 def test_one_run_is_judged_by_the_published_spread() -> None:
     said = published([("error", "a", 0.5)], spread=0.1, spread_is="sd")
-    assert [cells_of(paper(), said, found(("error", "a", [value])))[0].verdict for value in (0.7, 0.9, 0.1)] == [
+    assert [
+        cells_of(paper(), said, found(("error", "a", [value])))[0].verdict
+        for value in (0.7, 0.9, 0.1)
+    ] == [
         "match",
         "differs",
         "better",
@@ -89,22 +123,43 @@ def test_one_run_is_judged_by_the_published_spread() -> None:
 
 def test_what_differs_may_keep_its_rank() -> None:
     """Among the methods of one column: a and b are swapped, c is last in both."""
-    said = published([("error", "a", 0.1), ("error", "b", 0.2), ("error", "c", 0.3), ("nll", "a", 0.1)])
-    ours = found(("error", "a", [0.6, 0.6]), ("error", "b", [0.5, 0.5]), ("error", "c", [0.9, 0.9]), ("nll", "a", [0.7, 0.7]))
-    assert [cell.verdict for cell in cells_of(paper(None), said, ours)] == ["differs", "differs", "differs, same ranking", "differs"]
+    said = published(
+        [("error", "a", 0.1), ("error", "b", 0.2), ("error", "c", 0.3), ("nll", "a", 0.1)]
+    )
+    ours = found(
+        ("error", "a", [0.6, 0.6]),
+        ("error", "b", [0.5, 0.5]),
+        ("error", "c", [0.9, 0.9]),
+        ("nll", "a", [0.7, 0.7]),
+    )
+    assert [cell.verdict for cell in cells_of(paper(None), said, ours)] == [
+        "differs",
+        "differs",
+        "differs, same ranking",
+        "differs",
+    ]
 
 
 def test_variants_stand_beside_and_count_for_nothing() -> None:
     said = published([("error", "a", 0.5)])
-    ours = pd.concat([found(("error", "a", [0.1]), variant="k chosen"), found(("error", "a", [0.2]), variant="other")])
+    ours = pd.concat(
+        [
+            found(("error", "a", [0.1]), variant="k chosen"),
+            found(("error", "a", [0.2]), variant="other"),
+        ]
+    )
     (cell,) = cells_of(paper(), said, ours)
-    assert cell.verdict == "not run" and {title: each.mean for title, each in cell.variants.items()} == {"k chosen": 0.1, "other": 0.2}
+    assert cell.verdict == "not run" and {
+        title: each.mean for title, each in cell.variants.items()
+    } == {"k chosen": 0.1, "other": 0.2}
     (cell,) = cells_of(paper(), said, ours, missing={0: "weights"})
     assert cell.verdict == "not runnable here"
 
 
 def test_a_name_in_two_spellings_is_told() -> None:
-    with pytest.raises(ValueError, match=r"p0/published\.csv has no number of .*'method': 'A'.* \(1 such\)"):
+    with pytest.raises(
+        ValueError, match=r"p0/published\.csv has no number of .*'method': 'A'.* \(1 such\)"
+    ):
         cells_of(paper(), published([("error", "a", 0.5)]), found(("error", "A", [0.1, 0.2])))
 
 
@@ -117,9 +172,14 @@ def test_keys_are_alike_however_they_are_written() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.floats(-100, 100), min_size=2, max_size=6), st.integers(-1000, 1000), st.floats(0, 50), st.sampled_from(["lower", "higher"])
+    st.lists(st.floats(-100, 100), min_size=2, max_size=6),
+    st.integers(-1000, 1000),
+    st.floats(0, 50),
+    st.sampled_from(["lower", "higher"]),
 )
-def test_a_match_is_within_its_tolerance_and_better_is_beyond(values, hundredths, spread, better) -> None:
+def test_a_match_is_within_its_tolerance_and_better_is_beyond(
+    values, hundredths, spread, better
+) -> None:
     said = published([("error", "a", hundredths / 100)], spread=spread, spread_is="sd", decimals=2)
     (cell,) = cells_of(paper(better), said, found(("error", "a", values)))
     apart = round(float(np.mean(values)), 2) - hundredths / 100

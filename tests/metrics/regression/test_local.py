@@ -25,7 +25,9 @@ from kdgraph.metrics.regression.local import cells_of, grid_cells, kmeans_cells
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(600, 2))
-Y = RNG.normal(size=600) * np.where(X[:, 0] > 0, 2.0, 0.5)  # one width for both halves: too wide left, too narrow right
+Y = RNG.normal(size=600) * np.where(
+    X[:, 0] > 0, 2.0, 0.5
+)  # one width for both halves: too wide left, too narrow right
 SAID = Normal(np.zeros(600), np.full(600, 1.45))
 HALF = np.where(X[:, 0] > 0, "right", "left")
 
@@ -36,15 +38,21 @@ def test_groups_are_measured_apart():
     for i, name in enumerate(found["cell"]):
         rows = name == HALF
         assert found["n_eff"][i] == rows.sum()
-        assert found["coverage"][i] == pytest.approx(coverage(Y[rows], SAID[rows], level=0.9), abs=1e-12)
+        assert found["coverage"][i] == pytest.approx(
+            coverage(Y[rows], SAID[rows], level=0.9), abs=1e-12
+        )
         assert found["gap"][i] == pytest.approx(found["coverage"][i] - 0.9, abs=1e-12)
         assert found["crps"][i] == pytest.approx(crps(Y[rows], SAID[rows]), rel=1e-12)
         assert found["pit_ks"][i] == pytest.approx(pit_ks(Y[rows], SAID[rows]), abs=1e-15)
         assert found["pit_mean"][i] == pytest.approx(SAID.cdf(Y)[rows].mean(), rel=1e-12)
         assert found["high"][i] == binom.ppf(0.975, rows.sum(), 0.9) / rows.sum()
     assert found["coverage"][0] > found["high"][0] and found["coverage"][1] < found["low"][1]
-    assert abs(coverage(Y, SAID, level=0.9) - 0.9) < np.abs(found["gap"]).min()  # which the mean over all rows does not show
-    assert worst_group_gap(Y, SAID, HALF, level=0.9) == pytest.approx(np.abs(found["gap"]).max(), abs=1e-12)
+    assert (
+        abs(coverage(Y, SAID, level=0.9) - 0.9) < np.abs(found["gap"]).min()
+    )  # which the mean over all rows does not show
+    assert worst_group_gap(Y, SAID, HALF, level=0.9) == pytest.approx(
+        np.abs(found["gap"]).max(), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("by", ["kmeans", "grid"])
@@ -55,20 +63,28 @@ def test_cells_are_groups(by):
         np.testing.assert_array_equal(values, same[column])
     assert found["n_eff"].sum() == 600 and len(found["cell"]) == 9
     large = found["n_eff"] >= 60
-    assert worst_cell_gap(Y, SAID, X, cells=9, by=by, min_count=60) == pytest.approx(np.abs(found["gap"])[large].max(), abs=1e-12)
+    assert worst_cell_gap(Y, SAID, X, cells=9, by=by, min_count=60) == pytest.approx(
+        np.abs(found["gap"])[large].max(), abs=1e-12
+    )
 
 
 def test_histograms_of_cells():
     found = local_pit(Y, SAID, X, bins=5, cells=4, by="grid")
     cells = grid_cells(X, 4, [0, 1])
     for (name, rows), i in zip(cells.rows(), range(0, 20, 5), strict=True):
-        assert set(found["cell"][i : i + 5]) == {name} and set(found["n_eff"][i : i + 5]) == {len(rows)}
-        np.testing.assert_array_equal(found["count"][i : i + 5], pit_histogram(Y[rows], SAID[rows], bins=5)["count"])
+        assert set(found["cell"][i : i + 5]) == {name} and set(found["n_eff"][i : i + 5]) == {
+            len(rows)
+        }
+        np.testing.assert_array_equal(
+            found["count"][i : i + 5], pit_histogram(Y[rows], SAID[rows], bins=5)["count"]
+        )
 
 
 def test_a_grid_is_cut_at_quantiles():
     found = grid_cells(X, 9, [1, 0])
-    strip = [np.searchsorted(np.quantile(X[:, f], [1 / 3, 2 / 3]), X[:, f], side="right") for f in (1, 0)]
+    strip = [
+        np.searchsorted(np.quantile(X[:, f], [1 / 3, 2 / 3]), X[:, f], side="right") for f in (1, 0)
+    ]
     np.testing.assert_array_equal(found.position, 3 * strip[0] + strip[1])
     assert len(found.names) == 9 and found.names[0].startswith("x2 ")
     assert set(np.bincount(strip[0])) == {200}
@@ -77,7 +93,9 @@ def test_a_grid_is_cut_at_quantiles():
 
 
 def test_clusters_are_of_rows_that_are_near():
-    """Three far groups of rows are the three cells, in the order of the first feature, whatever its unit is."""
+    """Three far groups of rows are the three cells, in the order of the first feature, whatever its
+    unit is.
+    """
     centres = np.array([[0.0, 0.0], [1.0, 5.0], [2.0, -5.0]])
     of = RNG.integers(3, size=200)
     rows = centres[of] + 0.01 * RNG.normal(size=(200, 2))
@@ -90,17 +108,24 @@ def test_calibrated_rows_stay_in_the_band():
     """Of 400 cells 5 % at most are outside by chance; 4 standard errors of a share."""
     rng = np.random.default_rng(4)
     n = 40_000
-    found = group_coverage(rng.normal(size=n), Normal(np.zeros(n), np.ones(n)), np.arange(n) % 400, level=0.8)
+    found = group_coverage(
+        rng.normal(size=n), Normal(np.zeros(n), np.ones(n)), np.arange(n) % 400, level=0.8
+    )
     outside = (found["coverage"] < found["low"]) | (found["coverage"] > found["high"])
     assert outside.mean() < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_by_name_and_what_is_refused():
     inputs = {"y": Y, "distribution": SAID, "X": X, "groups": HALF}
-    assert score("worst_cell_gap", inputs, {"cells": 4}).value == worst_cell_gap(Y, SAID, X, cells=4)
+    assert score("worst_cell_gap", inputs, {"cells": 4}).value == worst_cell_gap(
+        Y, SAID, X, cells=4
+    )
     assert score("worst_cell_gap", inputs, {"min_count": 601}).value is None
     assert all(METRICS[name].is_table for name in ("local_coverage", "local_pit", "group_coverage"))
-    with pytest.raises(ParameterError, match=r"^features must be one or two different positions from 0 to 1, got \[0, 2\]$"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^features must be one or two different positions from 0 to 1, got \[0, 2\]$",
+    ):
         local_coverage(Y, SAID, X, by="grid", features=[0, 2])
     with pytest.raises(DataError, match=r"^rows with missing values lie in no cell; "):
         local_coverage(Y, SAID, np.where(X > 0.9, np.nan, X))

@@ -45,18 +45,32 @@ def test_means_over_rows_are_naive_loops(given):
     for i in range(80):
         low, high = given[i].ppf(alpha / 2)[0], given[i].ppf(1 - alpha / 2)[0]
         covered.append(low <= Y[i] <= high)
-        scores.append(high - low + 2 / alpha * (low - Y[i]) * (Y[i] < low) + 2 / alpha * (Y[i] - high) * (Y[i] > high))
+        scores.append(
+            high
+            - low
+            + 2 / alpha * (low - Y[i]) * (Y[i] < low)
+            + 2 / alpha * (Y[i] - high) * (Y[i] > high)
+        )
     assert coverage(Y, given, level=0.8) == pytest.approx(np.mean(covered), abs=1e-15)
     assert interval_score(Y, given, level=0.8) == pytest.approx(np.mean(scores), rel=1e-10)
-    assert rmse(Y, given) == pytest.approx(np.sqrt(np.mean([(given[i].mean()[0] - Y[i]) ** 2 for i in range(80)])), rel=1e-12)
-    assert mse_mean(given, NORMAL) == pytest.approx(np.mean((given.mean() - LOC) ** 2), rel=1e-12, abs=1e-30)
+    assert rmse(Y, given) == pytest.approx(
+        np.sqrt(np.mean([(given[i].mean()[0] - Y[i]) ** 2 for i in range(80)])), rel=1e-12
+    )
+    assert mse_mean(given, NORMAL) == pytest.approx(
+        np.mean((given.mean() - LOC) ** 2), rel=1e-12, abs=1e-30
+    )
 
 
 def test_crps_is_a_double_sum_over_draws(given):
-    """E|X - y| - E|X - X'|/2 over 2000 quantiles at the middles of equal levels, whose error is of order 1/2000 of the spread."""
+    """E|X - y| - E|X - X'|/2 over 2000 quantiles at the middles of equal levels, whose error is of
+    order 1/2000 of the spread.
+    """
     q = (np.arange(2000) + 0.5) / 2000
     x, y = given[:4].ppf(q), Y[:4]
-    naive = np.abs(x - y[:, None]).mean(axis=1) - np.abs(x[:, :, None] - x[:, None, :]).mean(axis=(1, 2)) / 2
+    naive = (
+        np.abs(x - y[:, None]).mean(axis=1)
+        - np.abs(x[:, :, None] - x[:, None, :]).mean(axis=(1, 2)) / 2
+    )
     assert crps(y, given[:4]) == pytest.approx(naive.mean(), rel=2e-3)
 
 
@@ -65,21 +79,31 @@ def test_proper_scores_prefer_the_truth():
     rng = np.random.default_rng(1)
     truth = Normal(np.zeros(20_000), np.ones(20_000))
     y = truth.sample(1, rng)[:, 0]
-    for other in (Normal(truth.loc + 0.3, truth.scale), Normal(truth.loc, 1.5 * truth.scale), Normal(truth.loc, 0.7 * truth.scale)):
+    for other in (
+        Normal(truth.loc + 0.3, truth.scale),
+        Normal(truth.loc, 1.5 * truth.scale),
+        Normal(truth.loc, 0.7 * truth.scale),
+    ):
         for metric in (crps, interval_score):
             difference = metric.by_row(y, other) - metric.by_row(y, truth)
             assert difference.mean() > 5 * difference.std() / np.sqrt(20_000)
-    assert crps(y, truth) == pytest.approx(1 / np.sqrt(np.pi), rel=0.02)  # its expectation under the truth
+    assert crps(y, truth) == pytest.approx(
+        1 / np.sqrt(np.pi), rel=0.02
+    )  # its expectation under the truth
 
 
 def test_pit_distance_is_scipys(given):
-    assert pit_ks(Y, given) == pytest.approx(stats.ks_1samp(given.cdf(Y), stats.uniform.cdf).statistic, abs=1e-15)
+    assert pit_ks(Y, given) == pytest.approx(
+        stats.ks_1samp(given.cdf(Y), stats.uniform.cdf).statistic, abs=1e-15
+    )
 
 
 def test_pit_distance_of_calibrated_rows_is_as_the_docstring_says():
     """Of 400 samples of 500 rows: mean .87/√n, 5 in 100 above 1.36/√n; 4 standard errors."""
     rng = np.random.default_rng(2)
-    found = np.array([pit_ks(rng.normal(size=500), Normal(np.zeros(500), np.ones(500))) for _ in range(400)]) * np.sqrt(500)
+    found = np.array(
+        [pit_ks(rng.normal(size=500), Normal(np.zeros(500), np.ones(500))) for _ in range(400)]
+    ) * np.sqrt(500)
     assert found.mean() == pytest.approx(0.87, abs=4 * found.std() / 20)
     assert (found > 1.36).mean() == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 400))
 
@@ -87,14 +111,19 @@ def test_pit_distance_of_calibrated_rows_is_as_the_docstring_says():
 @pytest.mark.parametrize("bins", [1, 7, 20])
 def test_histogram_counts_every_row_once(given, bins):
     found = pit_histogram(Y, given, bins=bins)
-    naive = [sum(a < u <= b or (a == u == 0) for u in given.cdf(Y)) for a, b in zip(found["lower"], found["upper"], strict=True)]
+    naive = [
+        sum(a < u <= b or (a == u == 0) for u in given.cdf(Y))
+        for a, b in zip(found["lower"], found["upper"], strict=True)
+    ]
     assert found["count"].tolist() == naive and found["count"].sum() == 80
     np.testing.assert_allclose(found["density"] / bins, found["count"] / 80)
     assert (found["lower"][0], found["upper"][-1]) == (0, 1)
 
 
 def test_pit_values_on_an_edge_belong_below_it():
-    """Of an empirical distribution every value is on a step: 10 values of 1/10, …, 1 are two in each of 5 bins."""
+    """Of an empirical distribution every value is on a step: 10 values of 1/10, …, 1 are two in
+    each of 5 bins.
+    """
     base = Normal(np.zeros(10), np.ones(10))
     y = np.linspace(-1, 1, 10)
     new = Recalibrated(base, WeightedEcdf.of(base.cdf(y)))
@@ -104,7 +133,9 @@ def test_pit_values_on_an_edge_belong_below_it():
 def test_the_curve_is_coverage_at_every_level(given):
     levels = (0.1, 0.5, 0.99)
     found = coverage_curve(Y, given, levels=levels)
-    assert found["coverage"].tolist() == pytest.approx([coverage(Y, given, level=level) for level in levels], abs=1e-15)
+    assert found["coverage"].tolist() == pytest.approx(
+        [coverage(Y, given, level=level) for level in levels], abs=1e-15
+    )
     assert (np.diff(found["width"]) > 0).all()
 
 
@@ -113,7 +144,10 @@ def test_they_are_found_by_name_with_errors_of_their_means():
     for name in ("crps", "coverage", "interval_score", "mse_mean"):
         found = score(name, inputs)
         assert found.stderr == pytest.approx(
-            np.std(METRICS[name].by_row(**{k: inputs[k] for k in inputs if k in _needs(name)}), ddof=1) / 80**0.5
+            np.std(
+                METRICS[name].by_row(**{k: inputs[k] for k in inputs if k in _needs(name)}), ddof=1
+            )
+            / 80**0.5
         )
     assert (score("rmse", inputs).stderr, score("pit_ks", inputs).n) == (None, 80)
     assert options_of("coverage") == {"level": 0.95}
@@ -128,16 +162,36 @@ def _needs(name):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: coverage(Y, NORMAL, level=1.0), ParameterError, "level must be in (0, 1), got 1.0"),
-        (lambda: interval_score(Y, NORMAL, level=0.0), ParameterError, "level must be in (0, 1), got 0.0"),
-        (lambda: pit_histogram(Y, NORMAL, bins=0), ParameterError, "bins must be in [1, inf), got 0"),
+        (
+            lambda: coverage(Y, NORMAL, level=1.0),
+            ParameterError,
+            "level must be in (0, 1), got 1.0",
+        ),
+        (
+            lambda: interval_score(Y, NORMAL, level=0.0),
+            ParameterError,
+            "level must be in (0, 1), got 0.0",
+        ),
+        (
+            lambda: pit_histogram(Y, NORMAL, bins=0),
+            ParameterError,
+            "bins must be in [1, inf), got 0",
+        ),
         (
             lambda: coverage_curve(Y, NORMAL, levels=[0.5, 2.0]),
             ParameterError,
             "levels must be a list of which each is in (0, 1), got [0.5, 2.0]",
         ),
-        (lambda: crps(Y[:5], NORMAL), ValueError, "y must have shape (80,) to fit distribution, got (5,)"),
-        (lambda: mse_mean(NORMAL, NORMAL[:3]), ValueError, "true_distribution must have shape (80,) to fit distribution, got (3,)"),
+        (
+            lambda: crps(Y[:5], NORMAL),
+            ValueError,
+            "y must have shape (80,) to fit distribution, got (5,)",
+        ),
+        (
+            lambda: mse_mean(NORMAL, NORMAL[:3]),
+            ValueError,
+            "true_distribution must have shape (80,) to fit distribution, got (3,)",
+        ),
     ],
 )
 def test_what_does_not_fit(call, error, message):

@@ -1,4 +1,6 @@
-"""Distances of PIT values from uniform against SciPy's tests and a naive loop; the simulated p-value is uniform itself."""
+"""Distances of PIT values from uniform against SciPy's tests and a naive loop; the simulated
+p-value is uniform itself.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from scipy import stats
 from kdgraph.distributions import Normal
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import pit_cvm, pit_frosini, pit_tests
-from kdgraph.metrics.regression import cramer_von_mises, distance_to_uniform, frosini, histogram_of_pits, simulated_p_value
+from kdgraph.metrics.regression import (
+    cramer_von_mises,
+    distance_to_uniform,
+    frosini,
+    histogram_of_pits,
+    simulated_p_value,
+)
 
 UNIT = st.lists(st.floats(0, 1), min_size=2, max_size=30).map(np.array)
 
@@ -20,17 +28,25 @@ UNIT = st.lists(st.floats(0, 1), min_size=2, max_size=30).map(np.array)
 @given(UNIT)
 def test_statistics_are_scipys_and_a_loop(pits):
     n = len(pits)
-    assert distance_to_uniform(pits) == pytest.approx(stats.kstest(pits, "uniform").statistic, abs=1e-14)
-    assert cramer_von_mises(pits) == pytest.approx(stats.cramervonmises(pits, "uniform").statistic, abs=1e-12)
+    assert distance_to_uniform(pits) == pytest.approx(
+        stats.kstest(pits, "uniform").statistic, abs=1e-14
+    )
+    assert cramer_von_mises(pits) == pytest.approx(
+        stats.cramervonmises(pits, "uniform").statistic, abs=1e-12
+    )
     naive = sum(abs(u - (2 * i + 1) / (2 * n)) for i, u in enumerate(sorted(pits))) / n**0.5
     assert frosini(pits) == pytest.approx(naive, abs=1e-12)
 
 
 def test_frosini_of_calibrated_rows_is_as_the_docstring_says():
-    """Its limit is ∫ |Brownian bridge|, of mean √(2π)/8; 1,000 samples of 200 rows, 4 standard errors and the same again for finite n."""
+    """Its limit is ∫ |Brownian bridge|, of mean √(2π)/8; 1,000 samples of 200 rows, 4 standard
+    errors and the same again for finite n.
+    """
     rng = np.random.default_rng(0)
     found = np.array([frosini(rng.random(200)) for _ in range(1000)])
-    assert found.mean() == pytest.approx(np.sqrt(2 * np.pi) / 8, abs=8 * found.std() / np.sqrt(1000))
+    assert found.mean() == pytest.approx(
+        np.sqrt(2 * np.pi) / 8, abs=8 * found.std() / np.sqrt(1000)
+    )
 
 
 def test_p_values_of_uniform_values_are_uniform_and_those_of_others_are_not():
@@ -56,16 +72,23 @@ def test_the_table_has_scipys_p_values():
     for i, other in enumerate(others):
         assert (found["statistic"][i], found["p_value"][i]) == (other.statistic, other.pvalue)
     assert pit_cvm(y, wide) == pytest.approx(others[1].statistic, rel=1e-12)
-    assert found["statistic"][2] == pit_frosini(y, wide) and found["p_value"][2] == pit_tests(y, wide, draws=99)["p_value"][2]
+    assert (
+        found["statistic"][2] == pit_frosini(y, wide)
+        and found["p_value"][2] == pit_tests(y, wide, draws=99)["p_value"][2]
+    )
     with pytest.raises(ParameterError, match=r"^draws must be in \[1, inf\), got 0$"):
         pit_tests(y, wide, draws=0)
 
 
 def test_steps_show_as_the_docstrings_say():
-    """Calibrated values at the upper ends of 20 equal steps, of 100,000 rows: 10 % for what chance and the next order make."""
+    """Calibrated values at the upper ends of 20 equal steps, of 100,000 rows: 10 % for what chance
+    and the next order make.
+    """
     n, step = 100_000, 1 / 20
     pits = np.ceil(np.random.default_rng(3).random(n) / step) * step
     assert cramer_von_mises(pits) == pytest.approx(n * step**2 / 3, rel=0.1)
     assert frosini(pits) == pytest.approx(step * np.sqrt(n) / 2, rel=0.1)
-    assert histogram_of_pits(np.minimum(pits, 1), 10)["density"] == pytest.approx(np.ones(10), abs=0.05)  # 5 standard errors
+    assert histogram_of_pits(np.minimum(pits, 1), 10)["density"] == pytest.approx(
+        np.ones(10), abs=0.05
+    )  # 5 standard errors
     assert histogram_of_pits(np.minimum(pits, 1), 8)["density"].std() > 0.1

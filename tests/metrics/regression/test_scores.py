@@ -31,11 +31,15 @@ GAMMA = ScipyFamily("gamma", {"a": SCALE + 1, "scale": np.full(60, 2.0)})
 
 @pytest.mark.parametrize("level", [0.05, 0.5, 0.9])
 def test_the_quantile_score_is_scikit_learns(level):
-    assert quantile_score(Y, NORMAL, level=level) == pytest.approx(mean_pinball_loss(Y, NORMAL.ppf(level), alpha=level), rel=1e-12)
+    assert quantile_score(Y, NORMAL, level=level) == pytest.approx(
+        mean_pinball_loss(Y, NORMAL.ppf(level), alpha=level), rel=1e-12
+    )
 
 
 def test_twice_the_integral_of_quantile_scores_is_the_crps():
-    """Gneiting and Raftery (2007), section 6.1; the trapezoidal rule in logits, whose error at the kinks is of the order of its step²."""
+    """Gneiting and Raftery (2007), section 6.1; the trapezoidal rule in logits, whose error at the
+    kinks is of the order of its step².
+    """
     at = np.linspace(-25, 25, 1001)
     levels = 1 / (1 + np.exp(-at))
     scores = [quantile_score(Y, NORMAL, level=level) * level * (1 - level) for level in levels]
@@ -43,10 +47,17 @@ def test_twice_the_integral_of_quantile_scores_is_the_crps():
 
 
 def test_the_log_score_is_scipys_and_nothing_where_there_is_no_density():
-    assert log_score(Y, NORMAL) == pytest.approx(-stats.norm.logpdf(Y, LOC, SCALE).mean(), rel=1e-12)
+    assert log_score(Y, NORMAL) == pytest.approx(
+        -stats.norm.logpdf(Y, LOC, SCALE).mean(), rel=1e-12
+    )
     steps = Recalibrated(NORMAL, WeightedEcdf.of(np.array([0.3, 0.6])))
-    assert np.isnan(log_score(Y, steps)) and score("log_score", {"y": Y, "distribution": steps}).value is None
-    assert score("log_score", {"y": np.full(60, -1.0), "distribution": GAMMA}).value is None  # infinite
+    assert (
+        np.isnan(log_score(Y, steps))
+        and score("log_score", {"y": Y, "distribution": steps}).value is None
+    )
+    assert (
+        score("log_score", {"y": np.full(60, -1.0), "distribution": GAMMA}).value is None
+    )  # infinite
 
 
 def test_squared_error_to_y_holds_the_noise():
@@ -55,22 +66,38 @@ def test_squared_error_to_y_holds_the_noise():
     truth = Normal(np.zeros(20_000), np.full(20_000, 3.0))
     off = Normal(np.full(20_000, 2.0), np.ones(20_000))
     y = truth.sample(1, rng)[:, 0]
-    assert mse_y(y, truth) == pytest.approx(9, rel=0.05)  # 5 standard errors of a variance over 20,000 rows are 5 %
+    assert mse_y(y, truth) == pytest.approx(
+        9, rel=0.05
+    )  # 5 standard errors of a variance over 20,000 rows are 5 %
     assert mse_y(y, off) - mse_y(y, truth) == pytest.approx(mse_mean(off, truth), rel=0.05)
 
 
 def test_standardised_interval_scores():
-    assert smis(Y, NORMAL, 4.0, level=0.8) == pytest.approx(interval_score(Y, NORMAL, level=0.8) / 4, rel=1e-12)
+    assert smis(Y, NORMAL, 4.0, level=0.8) == pytest.approx(
+        interval_score(Y, NORMAL, level=0.8) / 4, rel=1e-12
+    )
     found = score("smis", {"y": Y, "distribution": NORMAL, "mean_abs_y": 2.0}, {"level": 0.8})
-    assert found.value == pytest.approx(interval_score(Y, NORMAL, level=0.8) / 2, rel=1e-12) and found.stderr is not None and found.n == 60
+    assert (
+        found.value == pytest.approx(interval_score(Y, NORMAL, level=0.8) / 2, rel=1e-12)
+        and found.stderr is not None
+        and found.n == 60
+    )
     with pytest.raises(ValueError, match=r"^mean_abs_y must be a finite number above 0, got 0$"):
         smis(Y, NORMAL, 0)
-    with pytest.raises(ConfigError, match=r"^smis needs the mean of \|y\| of the calibration rows, which mine does not have; pass it as "):
+    with pytest.raises(
+        ConfigError,
+        match=(
+            r"^smis needs the mean of \|y\| of the calibration rows, which mine does not have; pass"
+            r" it as "
+        ),
+    ):
         score("smis", {"y": Y, "distribution": NORMAL}, source="mine")
 
 
 def test_the_truth_has_the_smis_of_its_closed_form():
-    """Of N(0, σ²) at 95 %: 2σ φ(z)/(α/2) with z the quantile at 97.5 %, so 4.6755 σ; over 50,000 rows, 1 %."""
+    """Of N(0, σ²) at 95 %: 2σ φ(z)/(α/2) with z the quantile at 97.5 %, so 4.6755 σ; over 50,000
+    rows, 1 %.
+    """
     rng = np.random.default_rng(2)
     truth = Normal(np.zeros(50_000), np.full(50_000, 2.0))
     y = truth.sample(1, rng)[:, 0]
@@ -79,8 +106,12 @@ def test_the_truth_has_the_smis_of_its_closed_form():
 
 
 def test_sharpness():
-    assert mean_width(NORMAL, level=0.9) == pytest.approx(2 * stats.norm.ppf(0.95) * SCALE.mean(), rel=1e-12)
-    assert mean_sd(GAMMA) == pytest.approx(stats.gamma(SCALE + 1, scale=2.0).std().mean(), rel=1e-12)
+    assert mean_width(NORMAL, level=0.9) == pytest.approx(
+        2 * stats.norm.ppf(0.95) * SCALE.mean(), rel=1e-12
+    )
+    assert mean_sd(GAMMA) == pytest.approx(
+        stats.gamma(SCALE + 1, scale=2.0).std().mean(), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("metric", [quantile_score, smis, mean_width])

@@ -1,4 +1,6 @@
-"""Divergence from the truth: closed forms against quadrature, bins against them, and what estimators say of the truth itself."""
+"""Divergence from the truth: closed forms against quadrature, bins against them, and what
+estimators say of the truth itself.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,18 @@ def of_normals(p, q):
 
 def of_gammas(p, q):
     (a, s), (b, t) = ((each.parameters["a"], each.parameters["scale"]) for each in (p, q))
-    return (a - b) * special.digamma(a) - special.gammaln(a) + special.gammaln(b) + b * np.log(t / s) + a * (s - t) / t
+    return (
+        (a - b) * special.digamma(a)
+        - special.gammaln(a)
+        + special.gammaln(b)
+        + b * np.log(t / s)
+        + a * (s - t) / t
+    )
 
 
-@pytest.mark.parametrize(("p", "q", "closed_form"), [(ONE, OTHER, of_normals), (GAMMA, WIDER, of_gammas)])
+@pytest.mark.parametrize(
+    ("p", "q", "closed_form"), [(ONE, OTHER, of_normals), (GAMMA, WIDER, of_gammas)]
+)
 def test_quadrature_is_the_closed_form(p, q, closed_form):
     assert kl.by_row(q, p) == pytest.approx(closed_form(p, q), rel=1e-6)
     assert kl.by_row(p, q) == pytest.approx(closed_form(q, p), rel=1e-6)
@@ -37,20 +47,30 @@ def test_quadrature_is_the_closed_form(p, q, closed_form):
 
 
 def test_where_there_is_no_density_it_is_finite_and_large():
-    """Of N(1000, 1) against N(0, 1) it is 500,000; densities below 2e-308 count as that, and 708 less the entropy remains."""
+    """Of N(1000, 1) against N(0, 1) it is 500,000; densities below 2e-308 count as that, and 708
+    less the entropy remains.
+    """
     far = Normal(np.array([1000.0, 0.0]), np.ones(2))
     found = kl.by_row(far, ONE)
-    assert found[0] == pytest.approx(-np.log(np.finfo(float).tiny) - np.log(2 * np.pi * np.e) / 2, rel=1e-6)
+    assert found[0] == pytest.approx(
+        -np.log(np.finfo(float).tiny) - np.log(2 * np.pi * np.e) / 2, rel=1e-6
+    )
     assert found[1] == pytest.approx(of_normals(ONE, far)[1], rel=1e-6)
-    assert score("kl", {"distribution": far, "true_distribution": ONE}).value == pytest.approx(found.mean())
+    assert score("kl", {"distribution": far, "true_distribution": ONE}).value == pytest.approx(
+        found.mean()
+    )
 
 
 @pytest.mark.parametrize(("p", "q"), [(ONE, OTHER), (GAMMA, WIDER)])
 def test_bins_near_the_divergence_from_below(p, q):
     exact = kl.by_row(q, p)
-    found = [binned_kl(q, p, bins) for bins in (2, 8, 32, 4096)]  # each a refinement of the one before
+    found = [
+        binned_kl(q, p, bins) for bins in (2, 8, 32, 4096)
+    ]  # each a refinement of the one before
     assert all((a <= b + 1e-12).all() for a, b in zip(found, [*found[1:], exact], strict=True))
-    moderate = exact < 1  # beyond, most of the divergence is where there is hardly any predicted mass, and bins do not see it
+    moderate = (
+        exact < 1
+    )  # beyond, most of the divergence is where there is hardly any predicted mass, and bins do not see it
     assert moderate.any() and found[-1][moderate] == pytest.approx(exact[moderate], rel=0.02)
     assert kl.by_row(q, p, estimator="binned", bins=32) == pytest.approx(found[2], rel=1e-12)
     assert binned_kl(p, p, 30) == pytest.approx([0, 0], abs=1e-12)
@@ -60,18 +80,29 @@ def test_bins_are_a_naive_loop_and_finite_where_the_divergence_is_not():
     p, q = ONE[:1], Recalibrated(OTHER[:1], WeightedEcdf.of(np.array([0.1, 0.3, 0.35, 0.9])))
     edges = [-np.inf, *(q.ppf(b / 5)[0] for b in range(1, 5)), np.inf]
     masses = [stats.norm.cdf(b) - stats.norm.cdf(a) for a, b in pairwise(edges)]
-    assert binned_kl(q, p, 5)[0] == pytest.approx(sum(m * np.log(5 * m) for m in masses if m > 0), rel=1e-12)
+    assert binned_kl(q, p, 5)[0] == pytest.approx(
+        sum(m * np.log(5 * m) for m in masses if m > 0), rel=1e-12
+    )
     far = Normal(np.array([100.0]), np.array([1.0]))
     assert binned_kl(far, p, 30)[0] == pytest.approx(np.log(30), rel=1e-12)
 
 
 def test_what_draws_from_the_truth_cost():
-    """(B - 1)/2k, as the docstring says: 30 bins, 400 empirical distributions of k draws; 4 standard errors and 5 % of the next order."""
+    """(B - 1)/2k, as the docstring says: 30 bins, 400 empirical distributions of k draws; 4
+    standard errors and 5 % of the next order.
+    """
     rng = np.random.default_rng(0)
     base = Normal(np.zeros(1), np.ones(1))
     for k in (300, 1000):
-        found = np.array([binned_kl(Recalibrated(base, WeightedEcdf.of(rng.random(k))), base, 30)[0] for _ in range(400)])
-        assert found.mean() == pytest.approx(29 / (2 * k), abs=4 * found.std() / 20 + 0.05 * 29 / (2 * k))
+        found = np.array(
+            [
+                binned_kl(Recalibrated(base, WeightedEcdf.of(rng.random(k))), base, 30)[0]
+                for _ in range(400)
+            ]
+        )
+        assert found.mean() == pytest.approx(
+            29 / (2 * k), abs=4 * found.std() / 20 + 0.05 * 29 / (2 * k)
+        )
 
 
 def test_histograms_are_numpys():
@@ -86,12 +117,17 @@ def test_histograms_are_numpys():
 
 
 def test_on_the_parabola_it_is_what_its_docstring_says():
-    """The straight line with the standard deviation of its errors, over x on (2, 20): 0.298 in closed form; the truth from itself 0.05."""
+    """The straight line with the standard deviation of its errors, over x on (2, 20): 0.298 in
+    closed form; the truth from itself 0.05.
+    """
     source = Heteroscedastic()
     x = np.linspace(2, 20, 2002)[1:-1]
     truth = source.distribution(x[:, None])
     slope, intercept = np.polyfit(x, truth.mean(), 1)
-    line = Normal(slope * x + intercept, np.sqrt(np.mean((truth.mean() - slope * x - intercept) ** 2 + truth.var())))
+    line = Normal(
+        slope * x + intercept,
+        np.sqrt(np.mean((truth.mean() - slope * x - intercept) ** 2 + truth.var())),
+    )
     assert kl(line, truth) == pytest.approx(0.298, abs=0.003)
     assert 0.9 * kl(line, truth) < kl(line, truth, estimator="binned") < kl(line, truth)
     assert kl_hist30_sym(truth, truth) == pytest.approx(0.053, abs=0.004)

@@ -46,7 +46,9 @@ def test_the_excess_of_the_crps_is_the_squared_distance_of_distribution_function
 
 
 def test_the_excess_of_the_interval_score_is_that_of_its_expectations():
-    """E of max(l - Y, 0) of a standard normal Y is lΦ(l) + φ(l); of a true central interval the expected score is 2φ(z)/(α/2)."""
+    """E of max(l - Y, 0) of a standard normal Y is lΦ(l) + φ(l); of a true central interval the
+    expected score is 2φ(z)/(α/2).
+    """
     z = norm.ppf(0.95)
     low, high = 0.3 - 1.4 * z, 0.3 + 1.4 * z
     outside = sum(end * norm.cdf(end) + norm.pdf(end) for end in (low, -high))
@@ -66,7 +68,9 @@ def test_the_truth_has_none(excess):
 
 
 def test_the_table_has_every_score_of_both():
-    found = {row.pop("score"): row for row in tabulate("beside_truth", _inputs(OFF, Y), {"level": 0.9})}
+    found = {
+        row.pop("score"): row for row in tabulate("beside_truth", _inputs(OFF, Y), {"level": 0.9})
+    }
     assert list(found) == ["mse_y", "crps", "coverage", "interval_score", "smis"]
     alone = {
         "mse_y": mse_y,
@@ -76,16 +80,22 @@ def test_the_table_has_every_score_of_both():
         "smis": lambda y, given: smis(y, given, 2.0, level=0.9),
     }
     for name, of in alone.items():
-        assert (found[name]["predicted"], found[name]["truth"]) == pytest.approx((of(Y, OFF), of(Y, TRUTH)), rel=1e-12)
+        assert (found[name]["predicted"], found[name]["truth"]) == pytest.approx(
+            (of(Y, OFF), of(Y, TRUTH)), rel=1e-12
+        )
         assert found[name]["excess"] == pytest.approx(of(Y, OFF) - of(Y, TRUTH), rel=1e-9)
     by_row = crps_excess.by_row(Y, OFF, TRUTH)
     assert found["crps"]["stderr"] == pytest.approx(by_row.std(ddof=1) / np.sqrt(N), rel=1e-12)
-    assert found["smis"]["stderr"] == pytest.approx(found["interval_score"]["stderr"] / 2, rel=1e-12)
+    assert found["smis"]["stderr"] == pytest.approx(
+        found["interval_score"]["stderr"] / 2, rel=1e-12
+    )
     assert np.isnan(beside_truth(Y[:1], OFF[:1], TRUTH[:1], 2.0)["stderr"]).all()
 
 
 class HalfUnbounded(Normal):
-    """Of 100 rows the first 50 have the whole line for levels above 0.9, as where nothing less can be promised."""
+    """Of 100 rows the first 50 have the whole line for levels above 0.9, as where nothing less can
+    be promised.
+    """
 
     def interval(self, level):
         low, high = super().interval(level)
@@ -98,15 +108,29 @@ def test_infinite_intervals_cover_and_cost_everything():
     mixed = HalfUnbounded(OFF.loc[:100], OFF.scale[:100])
     assert unbounded_share(mixed) == 0.5 and unbounded_share(mixed, level=0.5) == 0
     assert coverage.by_row(y, mixed)[:50].all()
-    for infinite in (interval_score(y, mixed), smis(y, mixed, 1.0), mean_width(mixed), interval_score_excess(y, mixed, truth)):
+    for infinite in (
+        interval_score(y, mixed),
+        smis(y, mixed, 1.0),
+        mean_width(mixed),
+        interval_score_excess(y, mixed, truth),
+    ):
         assert infinite == np.inf
-    assert np.isfinite(interval_score(y, mixed, level=0.5)) and np.isfinite(crps_excess(y, mixed, truth))
-    assert coverage_curve(y, mixed, levels=(0.5, 0.95))["width"].tolist() == [mean_width(mixed, level=0.5), np.inf]
+    assert np.isfinite(interval_score(y, mixed, level=0.5)) and np.isfinite(
+        crps_excess(y, mixed, truth)
+    )
+    assert coverage_curve(y, mixed, levels=(0.5, 0.95))["width"].tolist() == [
+        mean_width(mixed, level=0.5),
+        np.inf,
+    ]
     X = cells[:, None].astype(float)
     assert np.isinf(local_coverage(y, mixed, X, cells=2)["width"]).tolist() == [True, False]
     table = beside_truth(y, mixed, truth, 1.0)
     infinite = np.isin(table["score"], ["interval_score", "smis"])
-    assert (table["excess"] == np.inf).tolist() == infinite.tolist() == np.isnan(table["stderr"]).tolist()
+    assert (
+        (table["excess"] == np.inf).tolist()
+        == infinite.tolist()
+        == np.isnan(table["stderr"]).tolist()
+    )
 
 
 def _inputs(given: Normal, y: np.ndarray) -> dict:

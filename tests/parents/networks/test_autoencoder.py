@@ -1,4 +1,6 @@
-"""The convolutional autoencoder: its layers, what it gives, that it learns without labels, and what it refuses."""
+"""The convolutional autoencoder: its layers, what it gives, that it learns without labels, and what
+it refuses.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def learnt(digits):
-    return small(channels=(16, 8), max_epochs=12, batch_size=16, learning_rate=0.01).fit(digits[0][:500])
+    return small(channels=(16, 8), max_epochs=12, batch_size=16, learning_rate=0.01).fit(
+        digits[0][:500]
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,12 @@ def learnt(digits):
         # Conv 16·(27+1), 32·(144+1), 64·(288+1); transposed 64·32·9+32, 32·16·9+16, 16·3·9+3.
         (COLOURS, (3, 32, 32), (64, 8, 8), 448 + 4640 + 18496 + 18464 + 4624 + 435),
         ({"channels": (5,), "strides": (1,)}, (1, 6, 5), (5, 6, 5), 50 + 6),
-        ({"channels": (2, 3), "strides": (3, 2), "shrink": "stride"}, (1, 6, 12), (3, 1, 2), 20 + 57 + 56 + 19),
+        (
+            {"channels": (2, 3), "strides": (3, 2), "shrink": "stride"},
+            (1, 6, 12),
+            (3, 1, 2),
+            20 + 57 + 56 + 19,
+        ),
     ],
 )
 def test_shapes_and_number_of_parameters(parameters, shape, latent, n_parameters):
@@ -50,7 +59,12 @@ def test_shapes_and_number_of_parameters(parameters, shape, latent, n_parameters
     assert encoder.latent_shape_ == latent
     assert encoder.transform(images).shape == (3, np.prod(latent))
     back = encoder.inverse_transform(encoder.transform(images))
-    assert back.shape == images.shape and back.dtype == np.float32 and back.min() >= 0 and back.max() <= 1
+    assert (
+        back.shape == images.shape
+        and back.dtype == np.float32
+        and back.min() >= 0
+        and back.max() <= 1
+    )
     assert sum(weights.numel() for weights in encoder.module_.parameters()) == n_parameters
 
 
@@ -63,7 +77,10 @@ def test_order_of_the_layers():
     assert names(grey.decoder) == "ConvTranspose2d ReLU ConvTranspose2d Sigmoid"
     colours = small(max_epochs=0, **COLOURS).fit(np.zeros((2, 3, 4, 4))).module_
     assert names(colours.encoder) == "Conv2d ReLU Conv2d ReLU Conv2d ReLU"
-    assert names(colours.decoder) == "ConvTranspose2d ReLU ConvTranspose2d ReLU ConvTranspose2d Sigmoid"
+    assert (
+        names(colours.decoder)
+        == "ConvTranspose2d ReLU ConvTranspose2d ReLU ConvTranspose2d Sigmoid"
+    )
 
 
 def test_latents_and_images_are_those_of_the_functions_that_its_layers_name(digits, learnt):
@@ -72,17 +89,28 @@ def test_latents_and_images_are_those_of_the_functions_that_its_layers_name(digi
     latents = torch.from_numpy(images)
     for weight, bias in (w[:2], w[2:4]):
         latents = F.max_pool2d(F.relu(F.conv2d(latents, weight, bias, padding=1)), 2)
-    back = torch.sigmoid(F.conv_transpose2d(F.relu(F.conv_transpose2d(latents, w[4], w[5], stride=2)), w[6], w[7], stride=2))
+    back = torch.sigmoid(
+        F.conv_transpose2d(
+            F.relu(F.conv_transpose2d(latents, w[4], w[5], stride=2)), w[6], w[7], stride=2
+        )
+    )
     # Sums of at most 144 float32 products, in another order.
-    np.testing.assert_allclose(learnt.transform(images), latents.flatten(1).numpy(), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(learnt.inverse_transform(latents.flatten(1).numpy()), back.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        learnt.transform(images), latents.flatten(1).numpy(), rtol=1e-4, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        learnt.inverse_transform(latents.flatten(1).numpy()), back.numpy(), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_the_loss_is_the_weighted_mean_of_squares():
     rng = np.random.default_rng(0)
     a, b, weights = rng.random((3, 2, 4, 5)), rng.random((3, 2, 4, 5)), np.array([0.5, 1.5, 1.0])
     found = ReconstructionLoss()(*(torch.from_numpy(array) for array in (a, b, weights)))
-    assert float(found) == pytest.approx(np.mean([w * np.mean((x - y) ** 2) for w, x, y in zip(weights, a, b, strict=True)]), rel=1e-12)
+    assert float(found) == pytest.approx(
+        np.mean([w * np.mean((x - y) ** 2) for w, x, y in zip(weights, a, b, strict=True)]),
+        rel=1e-12,
+    )
 
 
 def test_it_gives_digits_back_that_it_has_not_seen_and_keeps_what_they_are(digits, learnt):
@@ -91,9 +119,14 @@ def test_it_gives_digits_back_that_it_has_not_seen_and_keeps_what_they_are(digit
     error = np.mean((learnt.inverse_transform(learnt.transform(held)) - held) ** 2)
     # Of the best that one image for all of them can do; three seeds gave .42 to .49.
     assert error < 0.6 * np.mean((images[:500].mean(axis=0) - held) ** 2)
-    assert 0.6 * error < learnt.reconstruction_error_ < 1.1 * error  # of the rows that it learnt: three seeds gave .72 to .79 of it
+    assert (
+        0.6 * error < learnt.reconstruction_error_ < 1.1 * error
+    )  # of the rows that it learnt: three seeds gave .72 to .79 of it
     latents = learnt.transform(images)
-    assert LogisticRegression(max_iter=2000).fit(latents[:500], y[:500]).score(latents[500:], y[500:]) > 0.6
+    assert (
+        LogisticRegression(max_iter=2000).fit(latents[:500], y[:500]).score(latents[500:], y[500:])
+        > 0.6
+    )
 
 
 def test_labels_do_not_matter(digits):
@@ -106,8 +139,15 @@ def test_labels_do_not_matter(digits):
 def test_rows_that_come_with_it_change_no_bit(digits, learnt):
     X = digits[0]
     whole = learnt.transform(X)
-    np.testing.assert_array_equal(np.concatenate([learnt.transform(X[:3]), learnt.transform(X[3:4]), learnt.transform(X[4:])]), whole)
-    np.testing.assert_array_equal(learnt.inverse_transform(whole[5:6]), learnt.inverse_transform(whole)[5:6])
+    np.testing.assert_array_equal(
+        np.concatenate(
+            [learnt.transform(X[:3]), learnt.transform(X[3:4]), learnt.transform(X[4:])]
+        ),
+        whole,
+    )
+    np.testing.assert_array_equal(
+        learnt.inverse_transform(whole[5:6]), learnt.inverse_transform(whole)[5:6]
+    )
 
 
 def test_it_is_read_again_to_the_bit(digits, learnt):
@@ -124,7 +164,9 @@ def test_a_layer_by_name(digits, learnt):
 def test_all_rows_are_learnt_from_unless_it_stops_early(digits):
     X = digits[0][:200]
     assert small().fit(X).history_[0]["validation_loss"] is None
-    stopped = small(patience=1, learning_rate=0.5, max_epochs=50).fit(X)  # far too large to go on falling
+    stopped = small(patience=1, learning_rate=0.5, max_epochs=50).fit(
+        X
+    )  # far too large to go on falling
     assert stopped.history_[0]["validation_loss"] > 0 and stopped.n_epochs_ < 50
     assert clone(stopped).patience == 1
 
@@ -134,8 +176,16 @@ def test_all_rows_are_learnt_from_unless_it_stops_early(digits):
     [
         ({}, np.zeros((4, 16)), "needs images, X of shape"),
         ({}, np.zeros((4, 1, 3, 8)), "needs images of at least 4×4 pixels, got 3×8"),
-        ({}, np.zeros((4, 1, 6, 8)), r"height and width are multiples of 4, the product of strides=\(2, 2\), got 6×8"),
-        ({}, np.full((4, 1, 8, 8), 2.0), r"needs images in \[0, 1\], got 2 to 2; divide by the largest intensity"),
+        (
+            {},
+            np.zeros((4, 1, 6, 8)),
+            r"height and width are multiples of 4, the product of strides=\(2, 2\), got 6×8",
+        ),
+        (
+            {},
+            np.full((4, 1, 8, 8), 2.0),
+            r"needs images in \[0, 1\], got 2 to 2; divide by the largest intensity",
+        ),
         ({}, np.full((4, 1, 8, 8), np.nan), "NaN"),
     ],
 )
@@ -146,7 +196,9 @@ def test_what_it_cannot_learn_from_is_told(parameters, X, message):
 
 @pytest.mark.parametrize("parameters", [{"channels": (4,)}, {"channels": (), "strides": ()}])
 def test_channels_and_strides_are_as_many(parameters):
-    with pytest.raises(ParameterError, match="channels and strides must be as many, one of each for a layer"):
+    with pytest.raises(
+        ParameterError, match="channels and strides must be as many, one of each for a layer"
+    ):
         small(**parameters).fit(np.zeros((4, 1, 8, 8)))
 
 

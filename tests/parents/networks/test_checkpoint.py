@@ -12,7 +12,10 @@ import torch
 from kdgraph.parents.networks import checkpoint as module
 from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint
 
-STATE = {"module": {"weight": torch.arange(6.0).reshape(2, 3)}, "history": [{"epoch": 1, "loss": 0.5, "validation_loss": None}]}
+STATE = {
+    "module": {"weight": torch.arange(6.0).reshape(2, 3)},
+    "history": [{"epoch": 1, "loss": 0.5, "validation_loss": None}],
+}
 
 
 def test_round_trip(tmp_path):
@@ -20,7 +23,9 @@ def test_round_trip(tmp_path):
     assert saved.load() is None
     saved.save(STATE, now=True)
     loaded = Checkpoint(saved.path, "a").load()
-    assert loaded["history"] == STATE["history"] and torch.equal(loaded["module"]["weight"], STATE["module"]["weight"])
+    assert loaded["history"] == STATE["history"] and torch.equal(
+        loaded["module"]["weight"], STATE["module"]["weight"]
+    )
     assert [path.name for path in saved.path.parent.iterdir()] == ["state"]
     saved.remove()
     saved.remove()
@@ -58,13 +63,19 @@ class Runs:
         return eval, ("1/0",)
 
 
-@pytest.mark.parametrize("content", [b"not a checkpoint", pickle.dumps([1, 2]), pickle.dumps(Runs())], ids=["text", "list", "code"])
+@pytest.mark.parametrize(
+    "content",
+    [b"not a checkpoint", pickle.dumps([1, 2]), pickle.dumps(Runs())],
+    ids=["text", "list", "code"],
+)
 def test_a_file_of_another_kind(tmp_path, content):
     (tmp_path / "state").write_bytes(content)
     assert Checkpoint(tmp_path / "state", "a").load() is None
 
 
-@pytest.mark.parametrize("thing", [[1, 2], {"fingerprint": "b"}, Runs()], ids=["list", "other", "code"])
+@pytest.mark.parametrize(
+    "thing", [[1, 2], {"fingerprint": "b"}, Runs()], ids=["list", "other", "code"]
+)
 def test_a_saved_thing_of_another_kind(tmp_path, thing):
     torch.save(thing, tmp_path / "state")
     assert Checkpoint(tmp_path / "state", "a").load() is None
@@ -109,7 +120,9 @@ def test_stages_have_files_of_their_own(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="checkpoint must be the path of a file, got the folder") as caught:
+    with pytest.raises(
+        ValueError, match="checkpoint must be the path of a file, got the folder"
+    ) as caught:
         Checkpoint(tmp_path, "a")
     assert "\n" not in str(caught.value)
 

@@ -29,7 +29,12 @@ def test_a_function_gets_each_progress():
 
 
 def test_what_is_no_function_is_refused():
-    with pytest.raises(ParameterError, match=r"^report must be a function of a Progress, or None, got True$"), reporter(False, True):
+    with (
+        pytest.raises(
+            ParameterError, match=r"^report must be a function of a Progress, or None, got True$"
+        ),
+        reporter(False, True),
+    ):
         pass
 
 
@@ -51,7 +56,11 @@ def test_the_bar_of_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(module, "Console", console)
     seen = []
     with reporter(True, seen.append) as report:
-        report(Progress(epoch=1, of=5, loss=2.5, validation_loss=None, seconds_left=9.6, stage="pretraining"))
+        report(
+            Progress(
+                epoch=1, of=5, loss=2.5, validation_loss=None, seconds_left=9.6, stage="pretraining"
+            )
+        )
         report(FIRST)
     assert len(seen) == 2  # the bar takes nothing from the function
     shown = screen.getvalue()
@@ -62,6 +71,9 @@ def test_the_bar_of_a_terminal(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3600, "1:00:00"), (90061, "25:01:01")])
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3600, "1:00:00"), (90061, "25:01:01")],
+)
 def test_clock(seconds, words):
     assert module._clock(seconds) == words

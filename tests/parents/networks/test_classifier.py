@@ -16,9 +16,20 @@ from torch import nn
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import annotations_of
-from kdgraph.parents.networks import ConvolutionalNetwork, ModuleClassifier, MultilayerPerceptron, NetworkClassifier
+from kdgraph.parents.networks import (
+    ConvolutionalNetwork,
+    ModuleClassifier,
+    MultilayerPerceptron,
+    NetworkClassifier,
+)
 
-OPTIONS = {"max_epochs": 6, "batch_size": 16, "learning_rate": 0.02, "device": "cpu", "random_state": 0}
+OPTIONS = {
+    "max_epochs": 6,
+    "batch_size": 16,
+    "learning_rate": 0.02,
+    "device": "cpu",
+    "random_state": 0,
+}
 
 
 def mlp(**options) -> MultilayerPerceptron:
@@ -50,7 +61,9 @@ def same(a, b, X) -> bool:
     return np.array_equal(a.logits(X), b.logits(X))
 
 
-@pytest.mark.parametrize("names", [("a", "b", "c"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True)], ids=str)
+@pytest.mark.parametrize(
+    "names", [("a", "b", "c"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True)], ids=str
+)
 def test_any_labels(names):
     X, y = problem(80, len(names))
     labelled, numbered = mlp().fit(X, np.array(names)[y]), mlp().fit(X, y)
@@ -63,7 +76,9 @@ def test_any_labels(names):
 def test_probabilities_are_the_softmax_of_the_module(data, fitted):
     with torch.no_grad():
         logits = fitted.module_(torch.tensor(data[0], dtype=torch.float32)).double()
-    np.testing.assert_allclose(fitted.logits(data[0]), logits.numpy(), atol=1e-5)  # float32, another batch
+    np.testing.assert_allclose(
+        fitted.logits(data[0]), logits.numpy(), atol=1e-5
+    )  # float32, another batch
     proba = fitted.predict_proba(data[0])
     np.testing.assert_allclose(proba, logits.softmax(1).numpy(), atol=1e-5)
     assert proba.dtype == np.float64 and np.abs(proba.sum(axis=1) - 1).max() < 1e-12
@@ -83,7 +98,10 @@ def test_a_row_alone_has_the_bits_that_it_has_among_others(data, fitted):
     X = data[0]
     for function in (fitted.predict_proba, fitted.transform, fitted.logits):
         together = function(X)
-        assert all(np.array_equal(function(X[i : i + 1]), together[i : i + 1]) for i in (0, 13, 255, 256, 300))
+        assert all(
+            np.array_equal(function(X[i : i + 1]), together[i : i + 1])
+            for i in (0, 13, 255, 256, 300)
+        )
     assert same(fitted, clone(fitted).set_params(n_jobs=2).fit(*data), X)
 
 
@@ -125,7 +143,9 @@ def test_torch_and_its_threads_stay_as_they_were(data):
 
 def test_training_uses_the_threads_that_it_is_told(data):
     seen = []
-    mlp(threads=2, max_epochs=1, report=lambda progress: seen.append(torch.get_num_threads())).fit(*data)
+    mlp(threads=2, max_epochs=1, report=lambda progress: seen.append(torch.get_num_threads())).fit(
+        *data
+    )
     assert seen == [2]
 
 
@@ -137,7 +157,9 @@ def test_weights(data):
     assert same(mlp().fit(X, y), mlp().fit(X, y, np.full(len(y), 2.0)), X)
     assert not same(weighted, mlp().fit(X, y), X)
     heavy = mlp(max_epochs=30).fit(X, y, np.where(y == 0, 100.0, 1.0))
-    assert (heavy.predict(X) == 0).mean() > 1.1 * (mlp(max_epochs=30).fit(X, y).predict(X) == 0).mean()
+    assert (heavy.predict(X) == 0).mean() > 1.1 * (
+        mlp(max_epochs=30).fit(X, y).predict(X) == 0
+    ).mean()
 
 
 def test_rows_of_weight_zero_are_as_rows_that_are_not_there(data):
@@ -183,7 +205,10 @@ def test_the_only_row_of_a_class_is_trained_on():
 
 def test_best_weights_are_kept(data):
     X, y = data
-    history, best = (net := mlp(max_epochs=60, learning_rate=0.2, patience=4).fit(X, y)).history_, net.best_epoch_
+    history, best = (
+        (net := mlp(max_epochs=60, learning_rate=0.2, patience=4).fit(X, y)).history_,
+        net.best_epoch_,
+    )
     assert best == 1 + np.argmin([entry["validation_loss"] for entry in history])
     assert len(history) == net.n_epochs_ == best + 4
     assert same(net, mlp(max_epochs=best, learning_rate=0.2, patience=4).fit(X, y), X)
@@ -192,12 +217,18 @@ def test_best_weights_are_kept(data):
 @pytest.mark.parametrize("n", [2, 3, 17, 33])
 def test_any_number_of_rows(n):
     X, y = problem(n, 2)
-    for options in ({}, {"batch_norm": True, "dropout": 0.2}, {"loss": "binary_cross_entropy", "optimizer": "sgd", "schedule": "cosine"}):
+    for options in (
+        {},
+        {"batch_norm": True, "dropout": 0.2},
+        {"loss": "binary_cross_entropy", "optimizer": "sgd", "schedule": "cosine"},
+    ):
         assert mlp(**options).fit(X, y).predict_proba(X).shape == (n, 2)
 
 
 @pytest.mark.parametrize("dump", [pickle.dumps, "joblib"])
-@pytest.mark.parametrize("net", [mlp(batch_norm=True), ConvolutionalNetwork(**OPTIONS)], ids=["vectors", "images"])
+@pytest.mark.parametrize(
+    "net", [mlp(batch_norm=True), ConvolutionalNetwork(**OPTIONS)], ids=["vectors", "images"]
+)
 def test_round_trip_through_a_file(net, dump, data):
     X, y = data if isinstance(net, MultilayerPerceptron) else images()
     net = clone(net).fit(X, y)
@@ -227,7 +258,9 @@ def test_layers(data, fitted):
         x = torch.tensor(X, dtype=torch.float32)
         for name in names:
             x = fitted.module_[int(name)](x)
-            np.testing.assert_allclose(fitted.transform(X, name), x.numpy(), atol=1e-5)  # float32, another batch
+            np.testing.assert_allclose(
+                fitted.transform(X, name), x.numpy(), atol=1e-5
+            )  # float32, another batch
     assert np.array_equal(fitted.transform(X), fitted.transform(X, "6"))
     assert np.array_equal(fitted.transform(X, layer="7").astype(float), fitted.logits(X))
     assert not any(part._forward_hooks for part in fitted.module_.modules())
@@ -236,13 +269,18 @@ def test_layers(data, fitted):
 def test_maps_are_flattened():
     X, y = images()
     net = ConvolutionalNetwork(**OPTIONS).fit(X, y)
-    assert net.transform(X, "1").shape == (80, 3 * 3 * 3) and np.array_equal(net.transform(X, "1"), net.transform(X, "2"))
+    assert net.transform(X, "1").shape == (80, 3 * 3 * 3) and np.array_equal(
+        net.transform(X, "1"), net.transform(X, "2")
+    )
     assert net.transform(X).shape == (80, 10)
 
 
 @pytest.mark.parametrize(
     ("layer", "message"),
-    [("11", "no layer named '11'; did you mean '1'?"), ("last", "no layer named 'last'; layer_names_ lists them")],
+    [
+        ("11", "no layer named '11'; did you mean '1'?"),
+        ("last", "no layer named 'last'; layer_names_ lists them"),
+    ],
 )
 def test_layers_that_are_not_there(data, fitted, layer, message):
     with pytest.raises(ValueError, match="no layer") as caught:
@@ -254,7 +292,11 @@ def test_no_linear_layer():
     net = ModuleClassifier(nn.Flatten(), max_epochs=0, device="cpu").fit(*problem(10, 5))
     with pytest.raises(ValueError, match="linear") as caught:
         net.transform(np.zeros((1, 5)))
-    assert str(caught.value) == "the module has no linear layer: give transform the name of a layer; layer_names_ lists them"
+    assert (
+        str(caught.value)
+        == "the module has no linear layer: give transform the name of a layer; layer_names_ lists"
+        " them"
+    )
 
 
 class Killed(Exception):
@@ -289,7 +331,11 @@ def epochs_of(net: NetworkClassifier, X, y) -> list[int]:
 def test_a_fit_goes_on_from_its_checkpoint(data, fitted, cut_off):
     net = mlp(checkpoint=str(cut_off), dropout=0.1, n_jobs=2)
     assert epochs_of(net, *data) == [4, 5, 6]
-    assert same(net, fitted, data[0]) and net.history_ == fitted.history_ and net.best_epoch_ == fitted.best_epoch_
+    assert (
+        same(net, fitted, data[0])
+        and net.history_ == fitted.history_
+        and net.best_epoch_ == fitted.best_epoch_
+    )
     assert list(cut_off.parent.iterdir()) == []
 
 
@@ -300,10 +346,25 @@ def test_who_watches_is_no_part_of_the_fingerprint(data, cut_off):
 
 
 @pytest.mark.parametrize(
-    "options", [{"random_state": 1}, {"learning_rate": 0.01}, {"hidden": (9, 8)}, {"dropout": 0.2}, {"threads": 2}], ids=str
+    "options",
+    [
+        {"random_state": 1},
+        {"learning_rate": 0.01},
+        {"hidden": (9, 8)},
+        {"dropout": 0.2},
+        {"threads": 2},
+    ],
+    ids=str,
 )
 def test_a_checkpoint_of_other_parameters_is_ignored(data, cut_off, options):
-    assert epochs_of(mlp(**{"checkpoint": cut_off, "dropout": 0.1, **options}), *data) == [1, 2, 3, 4, 5, 6]
+    assert epochs_of(mlp(**{"checkpoint": cut_off, "dropout": 0.1, **options}), *data) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
     assert not cut_off.exists()
 
 
@@ -328,18 +389,26 @@ def test_no_cuda(data):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize(
-    "net", [mlp(device="cuda", batch_norm=True), ConvolutionalNetwork(**{**OPTIONS, "device": "cuda"})], ids=["vectors", "images"]
+    "net",
+    [mlp(device="cuda", batch_norm=True), ConvolutionalNetwork(**{**OPTIONS, "device": "cuda"})],
+    ids=["vectors", "images"],
 )
 def test_cuda(net, data):
     X, y = data if isinstance(net, MultilayerPerceptron) else images()
     used = torch.cuda.memory_allocated()
     net = clone(net).fit(X, y)
     assert same(net, clone(net).fit(X, y), X)
-    assert torch.cuda.memory_allocated() == used and all(p.device.type == "cpu" for p in net.module_.parameters())
+    assert torch.cuda.memory_allocated() == used and all(
+        p.device.type == "cpu" for p in net.module_.parameters()
+    )
     assert np.array_equal(net.logits(X[7:8]), net.logits(X)[7:8])
     assert np.array_equal(net.transform(X[7:8]), net.transform(X)[7:8])
     # TF32 in convolutions keeps 10 bits of a factor.
-    np.testing.assert_allclose(net.set_params(device="cpu").logits(X), clone(net).set_params(device="cuda").fit(X, y).logits(X), atol=0.02)
+    np.testing.assert_allclose(
+        net.set_params(device="cpu").logits(X),
+        clone(net).set_params(device="cuda").fit(X, y).logits(X),
+        atol=0.02,
+    )
 
 
 def test_before_fit():
@@ -354,7 +423,10 @@ def test_one_class():
     X, y = problem(20, 2)
     with pytest.raises(ValueError, match="one class") as caught:
         mlp().fit(X, y, (y == 0).astype(float))
-    assert str(caught.value) == "MultilayerPerceptron needs rows of at least two classes, got one class: [0]"
+    assert (
+        str(caught.value)
+        == "MultilayerPerceptron needs rows of at least two classes, got one class: [0]"
+    )
 
 
 def test_rows_of_another_shape():
@@ -362,7 +434,10 @@ def test_rows_of_another_shape():
     net = ConvolutionalNetwork(**OPTIONS).fit(X, y)
     with pytest.raises(ValueError, match="shape") as caught:
         net.predict(X[:, :, 1:])
-    assert str(caught.value) == "rows of X must have the shape of those in fit, (1, 5, 5), got (1, 4, 5)"
+    assert (
+        str(caught.value)
+        == "rows of X must have the shape of those in fit, (1, 5, 5), got (1, 4, 5)"
+    )
 
 
 def test_parameters_are_checked():
@@ -383,5 +458,7 @@ def test_a_network_that_learnt_nothing_says_so(loss, patience):
     y = np.repeat(["a", "b", "c"], [30, 20, 10])
     said = "learnt nothing: its loss, .* is not below that of the class shares; try another"
     with pytest.warns(ConvergenceWarning, match=said) as caught:
-        MultilayerPerceptron(hidden=(4,), max_epochs=5, loss=loss, patience=patience, random_state=0).fit(np.zeros((60, 2)), y)
+        MultilayerPerceptron(
+            hidden=(4,), max_epochs=5, loss=loss, patience=patience, random_state=0
+        ).fit(np.zeros((60, 2)), y)
     assert caught[0].filename == __file__  # it points at the call of fit

@@ -1,4 +1,6 @@
-"""The calibration error in a loss: the metric's number, the gradient of a sum written out, and networks that it calibrates."""
+"""The calibration error in a loss: the metric's number, the gradient of a sum written out, and
+networks that it calibrates.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from hypothesis import strategies as st
 
 from kdgraph.metrics import mmce, nll
 from kdgraph.parents.networks import classifier as losses
-from kdgraph.parents.networks.classifier import MMCE_EPSILON, Mmce, cross_entropy, mean_calibration_error
+from kdgraph.parents.networks.classifier import (
+    MMCE_EPSILON,
+    Mmce,
+    cross_entropy,
+    mean_calibration_error,
+)
 from kdgraph.parents.networks.ensembles import MeanOverMembers
 
 
@@ -26,7 +33,9 @@ def batch(n: int, k: int = 3, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor
 def test_it_is_the_metric(n, k, seed):
     logits, y, weights = batch(n, k, seed)
     proba = logits.detach().softmax(dim=1).numpy()
-    assert mean_calibration_error(logits, y, weights).item() ** 2 == pytest.approx(mmce(y.numpy(), proba) ** 2 + MMCE_EPSILON, rel=1e-9)
+    assert mean_calibration_error(logits, y, weights).item() ** 2 == pytest.approx(
+        mmce(y.numpy(), proba) ** 2 + MMCE_EPSILON, rel=1e-9
+    )
 
 
 def test_blocks_change_nothing_but_the_order_of_a_sum(monkeypatch):
@@ -48,7 +57,10 @@ def test_a_weight_of_two_is_the_row_twice_and_one_of_zero_none():
     logits, y, _ = batch(6)
     doubled, twice = torch.tensor([2.0, 1, 1, 1, 1, 0]).double(), [0, 0, 1, 2, 3, 4]
     found = mean_calibration_error(logits, y, doubled).item() ** 2 - MMCE_EPSILON
-    again = mean_calibration_error(logits[twice], y[twice], torch.ones(6).double()).item() ** 2 - MMCE_EPSILON
+    again = (
+        mean_calibration_error(logits[twice], y[twice], torch.ones(6).double()).item() ** 2
+        - MMCE_EPSILON
+    )
     assert found == pytest.approx(again, rel=1e-9)
 
 
@@ -56,7 +68,11 @@ def test_a_batch_that_is_all_right_and_sure_has_a_gradient_that_is_finite():
     logits = torch.tensor([[60.0, 0.0], [0.0, 60.0]], requires_grad=True)
     loss = mean_calibration_error(logits, torch.tensor([0, 1]), torch.ones(2))
     loss.backward()
-    assert loss.item() == pytest.approx(MMCE_EPSILON**0.5) and logits.grad is not None and logits.grad.isfinite().all()
+    assert (
+        loss.item() == pytest.approx(MMCE_EPSILON**0.5)
+        and logits.grad is not None
+        and logits.grad.isfinite().all()
+    )
 
 
 def test_the_loss_is_cross_entropy_and_so_many_times_the_error():
@@ -64,13 +80,21 @@ def test_the_loss_is_cross_entropy_and_so_many_times_the_error():
     parts = cross_entropy(logits, y, weights) + 4 * mean_calibration_error(logits, y, weights)
     assert Mmce(4.0)(logits, y, weights).item() == pytest.approx(parts.item(), rel=1e-12)
     assert Mmce(0.0)(logits, y, weights).item() == cross_entropy(logits, y, weights).item()
-    assert cross_entropy(logits, y, weights).item() == pytest.approx(nll(y.numpy(), logits.detach().softmax(1).numpy()), rel=1e-9)
+    assert cross_entropy(logits, y, weights).item() == pytest.approx(
+        nll(y.numpy(), logits.detach().softmax(1).numpy()), rel=1e-9
+    )
 
 
 def test_members_of_an_ensemble_have_each_their_own():
     logits, y, weights = batch(24)
     parts = [Mmce(2.0)(logits[i : i + 8], y[i : i + 8], weights[i : i + 8]) for i in (0, 8, 16)]
     together = MeanOverMembers(Mmce(2.0), 3)
-    assert together(logits, y, weights).item() == pytest.approx(torch.stack(parts).mean().item(), rel=1e-12)
+    assert together(logits, y, weights).item() == pytest.approx(
+        torch.stack(parts).mean().item(), rel=1e-12
+    )
     known = logits.detach()  # as all members together say them
-    assert together(known, y, weights).item() == Mmce(2.0)(known, y, weights).item() != together(logits, y, weights).item()
+    assert (
+        together(known, y, weights).item()
+        == Mmce(2.0)(known, y, weights).item()
+        != together(logits, y, weights).item()
+    )

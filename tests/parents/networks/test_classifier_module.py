@@ -37,9 +37,14 @@ def test_as_it_is(data):
 def test_it_is_trained_on_from_its_weights_and_stays_as_it_was(data):
     own = module().train()
     before = [p.clone() for p in own.parameters()]
-    trained = ModuleClassifier(own, max_epochs=20, learning_rate=0.02, batch_size=16, device="cpu", random_state=0).fit(*data)
+    trained = ModuleClassifier(
+        own, max_epochs=20, learning_rate=0.02, batch_size=16, device="cpu", random_state=0
+    ).fit(*data)
     assert trained.score(*data) > 0.8
-    assert all(torch.equal(p, q) for p, q in zip(own.parameters(), before, strict=True)) and own.training
+    assert (
+        all(torch.equal(p, q) for p, q in zip(own.parameters(), before, strict=True))
+        and own.training
+    )
     # A step of 1e-30 changes no float32: training starts from these weights.
     still = ModuleClassifier(own, max_epochs=1, learning_rate=1e-30, device="cpu").fit(*data)
     assert all(torch.equal(p, q) for p, q in zip(still.module_.parameters(), before, strict=True))
@@ -47,7 +52,8 @@ def test_it_is_trained_on_from_its_weights_and_stays_as_it_was(data):
 
 def test_clone_and_double_precision(data):
     single, double = (
-        ModuleClassifier(module(dtype=kind), max_epochs=2, device="cpu", random_state=0) for kind in (torch.float32, torch.float64)
+        ModuleClassifier(module(dtype=kind), max_epochs=2, device="cpu", random_state=0)
+        for kind in (torch.float32, torch.float64)
     )
     expected = single.fit(*data).predict_proba(data[0])
     assert np.array_equal(clone(single).fit(*data).predict_proba(data[0]), expected)
@@ -56,8 +62,13 @@ def test_clone_and_double_precision(data):
 
 def test_lazy_layers_are_seeded(data):
     lazy = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(3))
-    first, again, other = (ModuleClassifier(lazy, max_epochs=1, device="cpu", random_state=seed).fit(*data) for seed in (0, 0, 1))
-    assert np.array_equal(first.logits(data[0]), again.logits(data[0])) and not np.array_equal(first.logits(data[0]), other.logits(data[0]))
+    first, again, other = (
+        ModuleClassifier(lazy, max_epochs=1, device="cpu", random_state=seed).fit(*data)
+        for seed in (0, 0, 1)
+    )
+    assert np.array_equal(first.logits(data[0]), again.logits(data[0])) and not np.array_equal(
+        first.logits(data[0]), other.logits(data[0])
+    )
 
 
 class Pair(nn.Module):
@@ -69,12 +80,26 @@ class Pair(nn.Module):
     ("own", "kind", "message"),
     [
         (None, ParameterError, "module must be a torch.nn.Module, got None"),
-        (nn.Linear(4, 2), ValueError, "module must map one row to logits of shape (1, 3), one for each class of y, got (1, 2)"),
-        (Pair(), ValueError, "module must map one row to logits of shape (1, 3), one for each class of y, got tuple"),
+        (
+            nn.Linear(4, 2),
+            ValueError,
+            (
+                "module must map one row to logits of shape (1, 3), one for each class of y, got"
+                " (1, 2)"
+            ),
+        ),
+        (
+            Pair(),
+            ValueError,
+            "module must map one row to logits of shape (1, 3), one for each class of y, got tuple",
+        ),
         (
             nn.Linear(5, 3),
             ValueError,
-            "module cannot take rows of shape (4,): mat1 and mat2 shapes cannot be multiplied (1x4 and 5x3)",
+            (
+                "module cannot take rows of shape (4,): mat1 and mat2 shapes cannot be multiplied"
+                " (1x4 and 5x3)"
+            ),
         ),
     ],
     ids=["none", "two columns", "pair", "five features"],

@@ -22,7 +22,11 @@ def made(architecture: str, shape: tuple[int, ...]) -> nn.Module:
         ("simple", (3, 8, 10), 3 * 28 + 10 * (3 * 6 * 8 + 1) + 10 * 11),
         # LeNet-5 on 28×28 with padding, as on 32×32 without: 16·5·5 = 400 features.
         ("lenet", (1, 28, 28), 6 * 26 + 16 * (6 * 25 + 1) + 120 * 401 + 84 * 121 + 10 * 85),
-        ("lenet", (3, 32, 32), 6 * 76 + 16 * (6 * 25 + 1) + 120 * (16 * 36 + 1) + 84 * 121 + 10 * 85),
+        (
+            "lenet",
+            (3, 32, 32),
+            6 * 76 + 16 * (6 * 25 + 1) + 120 * (16 * 36 + 1) + 84 * 121 + 10 * 85,
+        ),
     ],
 )
 def test_number_of_parameters(architecture, shape, n_parameters):
@@ -30,10 +34,25 @@ def test_number_of_parameters(architecture, shape, n_parameters):
 
 
 def test_order_of_the_layers():
-    assert [type(part).__name__ for part in made("simple", (1, 8, 8))] == ["Conv2d", "ReLU", "Flatten", "Linear", "ReLU", "Linear"]
+    assert [type(part).__name__ for part in made("simple", (1, 8, 8))] == [
+        "Conv2d",
+        "ReLU",
+        "Flatten",
+        "Linear",
+        "ReLU",
+        "Linear",
+    ]
     convolution = ["Conv2d", "ReLU", "MaxPool2d"]
     assert [type(part).__name__ for part in made("lenet", (1, 28, 28))] == [
-        *convolution, *convolution, "Flatten", "Linear", "ReLU", "Linear", "ReLU", "Linear"]  # fmt: skip
+        *convolution,
+        *convolution,
+        "Flatten",
+        "Linear",
+        "ReLU",
+        "Linear",
+        "ReLU",
+        "Linear",
+    ]
 
 
 @pytest.mark.parametrize(("architecture", "smallest"), [("simple", 3), ("lenet", 12)])
@@ -43,17 +62,20 @@ def test_smallest_images(architecture, smallest):
     assert net.fit(X, y).predict_proba(X).shape == (6, 2)
     with pytest.raises(ValueError, match="pixels") as caught:
         net.fit(X[:, :, 1:], y)
-    assert str(caught.value) == (
-        f"ConvolutionalNetwork with architecture={architecture!r} needs images of at least {smallest}×{smallest} pixels, "
-        f"got {smallest - 1}×{smallest + 1}"
+    assert (
+        str(caught.value)
+        == f"ConvolutionalNetwork with architecture={architecture!r} needs images of at least"
+        f" {smallest}×{smallest} pixels, got {smallest - 1}×{smallest + 1}"
     )
 
 
 def test_vectors_are_refused():
     with pytest.raises(ValueError, match="images") as caught:
         ConvolutionalNetwork().fit(np.zeros((4, 5)), [0, 1, 0, 1])
-    assert str(caught.value) == (
-        "ConvolutionalNetwork needs images, X of shape (n, channels, height, width), got rows of shape (5,); reshape X"
+    assert (
+        str(caught.value)
+        == "ConvolutionalNetwork needs images, X of shape (n, channels, height, width), got rows of"
+        " shape (5,); reshape X"
     )
 
 
@@ -63,7 +85,14 @@ def test_it_learns_digits(architecture):
     images = (X / 16).astype(np.float32).reshape(-1, 1, 8, 8)
     if architecture == "lenet":
         images = images.repeat(2, axis=2).repeat(2, axis=3)
-    net = ConvolutionalNetwork(architecture=architecture, learning_rate=5e-3, max_epochs=12, batch_size=32, device="cpu", random_state=0)
+    net = ConvolutionalNetwork(
+        architecture=architecture,
+        learning_rate=5e-3,
+        max_epochs=12,
+        batch_size=32,
+        device="cpu",
+        random_state=0,
+    )
     assert net.fit(images[:500], y[:500]).score(images[500:], y[500:]) > 0.8
     assert net.n_features_in_ == 1 and net.input_shape_ == images.shape[1:]
 
@@ -75,4 +104,6 @@ def test_biases_start_at_zero_and_weights_within_glorots_bound():
             assert layer.bias is not None and not layer.bias.any()
             receptive = layer.weight[0, 0].numel()
             bound = (6 / (receptive * sum(layer.weight.shape[:2]))) ** 0.5
-            assert 0.8 * bound < layer.weight.abs().max() <= bound  # of 20 uniform draws or more: below .8 with probability .8^20, .01
+            assert (
+                0.8 * bound < layer.weight.abs().max() <= bound
+            )  # of 20 uniform draws or more: below .8 with probability .8^20, .01

@@ -21,27 +21,45 @@ def stripes(n: int = 64, size: int = 16, channels: int = 1, seed: int = 0):
     rng = np.random.default_rng(seed)
     down = rng.integers(0, 2, n).astype(bool)
     wave = (np.arange(size) // 2 % 2).astype(float)
-    pattern = np.where(down[:, None, None], wave[None, None, :], wave[None, :, None]) + np.zeros((n, size, size))
+    pattern = np.where(down[:, None, None], wave[None, None, :], wave[None, :, None]) + np.zeros(
+        (n, size, size)
+    )
     X = pattern[:, None] + rng.normal(0, 0.2, (n, channels, size, size))
     return X.astype(np.float32), np.where(down, "down", "across")
 
 
 def small(**changes) -> ResidualNetwork:
-    return ResidualNetwork(**{"depth": 8, "width": 4, "batch_size": 16, "max_epochs": 3, "random_state": 0, "device": "cpu"} | changes)
+    return ResidualNetwork(
+        **{
+            "depth": 8,
+            "width": 4,
+            "batch_size": 16,
+            "max_epochs": 3,
+            "random_state": 0,
+            "device": "cpu",
+        }
+        | changes
+    )
 
 
 def parameters(depth: int, width: int, channels: int, classes: int) -> int:
-    """Counted from the description: 3×3 kernels without bias, scale and shift of each normalisation, the last layer."""
+    """Counted from the description: 3×3 kernels without bias, scale and shift of each
+    normalisation, the last layer.
+    """
     n = (depth - 2) // 6
     widths = [channels, width] + [width * 2**stage for stage in range(3) for _ in range(2 * n)]
     kernels = sum(9 * a * b for a, b in pairwise(widths))
     return kernels + 2 * sum(widths[1:]) + 4 * width * classes + classes
 
 
-@pytest.mark.parametrize(("depth", "width", "channels", "classes"), [(20, 16, 3, 10), (56, 16, 3, 10), (8, 4, 1, 2)])
+@pytest.mark.parametrize(
+    ("depth", "width", "channels", "classes"), [(20, 16, 3, 10), (56, 16, 3, 10), (8, 4, 1, 2)]
+)
 def test_the_number_of_parameters(depth, width, channels, classes):
     module = ResidualNetwork(depth=depth, width=width)._make_module((channels, 32, 32), classes)
-    assert sum(p.numel() for p in module.parameters()) == parameters(depth, width, channels, classes)
+    assert sum(p.numel() for p in module.parameters()) == parameters(
+        depth, width, channels, classes
+    )
     if (depth, width) == (20, 16):
         assert parameters(20, 16, 3, 10) == 269_722  # 0.27 M in Table 6 of He et al.
     weighted = [m for m in module.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
@@ -74,7 +92,9 @@ def test_the_shortcut_takes_every_second_pixel_and_fills_new_channels_with_zeros
 def test_a_block_adds_what_it_computes_to_its_input():
     block = BasicBlock(2, 2).eval()
     x = torch.randn(3, 2, 4, 4, generator=torch.Generator().manual_seed(0))
-    inner = torch.relu(nn.functional.conv2d(x, block.convolution1.weight, padding=1) / np.sqrt(1 + 1e-5))
+    inner = torch.relu(
+        nn.functional.conv2d(x, block.convolution1.weight, padding=1) / np.sqrt(1 + 1e-5)
+    )
     residual = nn.functional.conv2d(inner, block.convolution2.weight, padding=1) / np.sqrt(1 + 1e-5)
     torch.testing.assert_close(block(x), torch.relu(x + residual))
 
@@ -91,13 +111,22 @@ def test_weights_are_drawn_with_the_variance_of_he():
 def test_a_depth_that_is_not_6n_plus_2(depth):
     with pytest.raises(ParameterError) as caught:
         ResidualNetwork(depth=depth).fit(*stripes(8))
-    assert str(caught.value) == f"depth must be 6n+2 for n from 1 (8, 14, 20, 32, 44, 56, 110), got {depth}"
+    assert (
+        str(caught.value)
+        == f"depth must be 6n+2 for n from 1 (8, 14, 20, 32, 44, 56, 110), got {depth}"
+    )
 
 
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((4,), "ResidualNetwork needs images, X of shape (n, channels, height, width), got rows of shape (4,); reshape X"),
+        (
+            (4,),
+            (
+                "ResidualNetwork needs images, X of shape (n, channels, height, width), got rows of"
+                " shape (4,); reshape X"
+            ),
+        ),
         ((1, 7, 9), "ResidualNetwork with depth=8 needs images of at least 8×8 pixels, got 7×9"),
     ],
 )
@@ -125,7 +154,10 @@ def test_it_learns_and_its_probabilities_name_the_labels():
 def test_the_seed_decides_and_a_copy_predicts_the_same(augment):
     X, y = stripes(17, 8, 2)
     first = small(augment=augment, max_epochs=1).fit(X, y)
-    again, other = clone(first).fit(X, y), small(augment=augment, max_epochs=1, random_state=1).fit(X, y)
+    again, other = (
+        clone(first).fit(X, y),
+        small(augment=augment, max_epochs=1, random_state=1).fit(X, y),
+    )
     assert np.array_equal(first.logits(X), again.logits(X))
     assert not np.array_equal(first.logits(X), other.logits(X))
     assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
@@ -140,5 +172,10 @@ def test_random_views_are_part_of_the_training_only():
 
 def test_its_training_is_that_of_the_paper_by_default():
     defaults = ResidualNetwork()
-    assert (defaults.optimizer, defaults.learning_rate, defaults.weight_decay, defaults.batch_size) == ("sgd", 0.1, 1e-4, 128)
+    assert (
+        defaults.optimizer,
+        defaults.learning_rate,
+        defaults.weight_decay,
+        defaults.batch_size,
+    ) == ("sgd", 0.1, 1e-4, 128)
     assert defaults.max_epochs == round(64_000 / (50_000 / 128))

@@ -1,4 +1,6 @@
-"""Encoders by name: found, made to fit, pretrained, frozen; tiny models that the tests write themselves."""
+"""Encoders by name: found, made to fit, pretrained, frozen; tiny models that the tests write
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def text():
 
 
 def discs(n: int = 40, size: int = 16, channels: int = 1, seed: int = 0):
-    """(X Float32[n, channels, size, size], y Int[n] in {3, 8}): a bright left half, or a bright right half, with noise."""
+    """(X Float32[n, channels, size, size], y Int[n] in {3, 8}): a bright left half, or a bright
+    right half, with noise.
+    """
     rng = np.random.default_rng(seed)
     right = rng.integers(0, 2, n).astype(bool)
     X = rng.uniform(0, 0.4, (n, channels, size, size))
@@ -64,24 +68,46 @@ def factory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def transformers():
-    return pytest.importorskip("transformers", reason="the extra 'encoders' (transformers) is not installed")
+    return pytest.importorskip(
+        "transformers", reason="the extra 'encoders' (transformers) is not installed"
+    )
 
 
 @pytest.fixture(scope="module")
 def vit(transformers, tmp_path_factory):
-    """A folder with a tiny random vision transformer for 16×16 images of three channels, and its image processor."""
+    """A folder with a tiny random vision transformer for 16×16 images of three channels, and its
+    image processor.
+    """
     folder = tmp_path_factory.mktemp("vit")
-    config = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "image_size": 16, "patch_size": 8}
+    config = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+        "image_size": 16,
+        "patch_size": 8,
+    }
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         transformers.ViTModel(transformers.ViTConfig(**config)).save_pretrained(folder)
-    statistics = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.3, 0.4], "image_processor_type": "ViTImageProcessor"}
+    statistics = {
+        "image_mean": [0.5, 0.4, 0.3],
+        "image_std": [0.2, 0.3, 0.4],
+        "image_processor_type": "ViTImageProcessor",
+    }
     (folder / "preprocessor_config.json").write_text(json.dumps(statistics))
     return folder
 
 
 def network(model: str = "resnet20", **changes) -> EncoderNetwork:
-    small = {"embedding_size": 5, "hidden": (7,), "max_epochs": 2, "pretrain_epochs": 2, "batch_size": 16, "learning_rate": 1e-2}
+    small = {
+        "embedding_size": 5,
+        "hidden": (7,),
+        "max_epochs": 2,
+        "pretrain_epochs": 2,
+        "batch_size": 16,
+        "learning_rate": 1e-2,
+    }
     return EncoderNetwork(model=model, **small | {"random_state": 0, "device": "cpu"} | changes)
 
 
@@ -95,14 +121,18 @@ def equal(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
 
 def test_the_default_is_resnet20_with_a_head_of_256_200_and_the_classes():
     module = EncoderNetwork()._make_module((3, 32, 32), 10)
-    shapes = [tuple(layer.weight.shape) for layer in module.modules() if isinstance(layer, nn.Linear)]
+    shapes = [
+        tuple(layer.weight.shape) for layer in module.modules() if isinstance(layer, nn.Linear)
+    ]
     assert shapes == [(256, 64), (200, 256), (10, 200)]
     assert [type(layer).__name__ for layer in module.head] == ["Linear", "ReLU", "Linear"]
     # ResNet-20 without its last layer of 650 parameters.
     assert sum(p.numel() for p in module.encoder.parameters()) == 269_722 - 650
 
 
-@pytest.mark.parametrize(("changes", "width"), [({}, 5), ({"embedding_size": None}, 6), ({"hidden": ()}, 5)])
+@pytest.mark.parametrize(
+    ("changes", "width"), [({}, 5), ({"embedding_size": None}, 6), ({"hidden": ()}, 5)]
+)
 def test_the_embedding_is_what_enters_the_head(factory, changes, width):
     X, y = discs()
     fitted = network(f"{factory}:maps", **changes).fit(X, y)
@@ -111,14 +141,21 @@ def test_the_embedding_is_what_enters_the_head(factory, changes, width):
     head = fitted.module_.head
     with torch.no_grad():
         # Float32, and another batch size: a few roundings.
-        np.testing.assert_allclose(head(torch.tensor(embedding)).numpy(), fitted.logits(X), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            head(torch.tensor(embedding)).numpy(), fitted.logits(X), rtol=1e-4, atol=1e-5
+        )
 
 
-@pytest.mark.parametrize("changes", [{}, {"pretrain": "contrastive", "augment": True}, {"freeze": True}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"pretrain": "contrastive", "augment": True}, {"freeze": True}]
+)
 def test_the_seed_decides_and_a_copy_predicts_the_same(factory, changes):
     X, y = discs()
     first = network(f"{factory}:maps", **changes).fit(X, y.astype(str))
-    again, other = clone(first).fit(X, y.astype(str)), clone(first).set_params(random_state=1).fit(X, y.astype(str))
+    again, other = (
+        clone(first).fit(X, y.astype(str)),
+        clone(first).set_params(random_state=1).fit(X, y.astype(str)),
+    )
     assert np.array_equal(first.logits(X), again.logits(X))
     assert not np.array_equal(first.logits(X), other.logits(X))
     assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
@@ -134,9 +171,17 @@ def test_it_learns():
 @pytest.mark.parametrize("pretrain", ["none", "contrastive"])
 def test_freeze_holds_the_encoder_and_a_pretrained_projection(factory, pretrain):
     X, y = discs()
-    options = {"pretrain": pretrain, "patience": None}  # with patience, held-out rows would be missing from max_epochs=3
-    before, after = (network(f"{factory}:maps", freeze=True, max_epochs=epochs, **options).fit(X, y).module_ for epochs in (0, 3))
-    assert equal(state(before.encoder), state(after.encoder))  # statistics of its batch normalisation too
+    options = {
+        "pretrain": pretrain,
+        "patience": None,
+    }  # with patience, held-out rows would be missing from max_epochs=3
+    before, after = (
+        network(f"{factory}:maps", freeze=True, max_epochs=epochs, **options).fit(X, y).module_
+        for epochs in (0, 3)
+    )
+    assert equal(
+        state(before.encoder), state(after.encoder)
+    )  # statistics of its batch normalisation too
     assert equal(state(before.embedding), state(after.embedding)) == (pretrain == "contrastive")
     assert not equal(state(before.head), state(after.head))
     tuned = network(f"{factory}:maps", max_epochs=3, **options).fit(X, y).module_
@@ -145,11 +190,21 @@ def test_freeze_holds_the_encoder_and_a_pretrained_projection(factory, pretrain)
 
 def test_contrastive_pretraining_brings_the_classes_apart(factory):
     X, y = discs(64)
-    options = {"model_options": {"depth": 8, "width": 4}, "max_epochs": 0, "freeze": True, "batch_size": 32}
-    plain, trained = network(**options).fit(X, y), network(**options, pretrain="contrastive", pretrain_epochs=3).fit(X, y)
+    options = {
+        "model_options": {"depth": 8, "width": 4},
+        "max_epochs": 0,
+        "freeze": True,
+        "batch_size": 32,
+    }
+    plain, trained = (
+        network(**options).fit(X, y),
+        network(**options, pretrain="contrastive", pretrain_epochs=3).fit(X, y),
+    )
 
     def loss(fitted) -> float:
-        return SupervisedContrastiveLoss()(torch.tensor(fitted.transform(X, "embedding")), torch.tensor(y)).item()
+        return SupervisedContrastiveLoss()(
+            torch.tensor(fitted.transform(X, "embedding")), torch.tensor(y)
+        ).item()
 
     assert loss(trained) < loss(plain) - 0.1
     assert equal(state(plain.module_.head), state(trained.module_.head))
@@ -159,8 +214,12 @@ def test_contrastive_pretraining_brings_the_classes_apart(factory):
 
 def test_both_phases_report_their_progress(factory):
     seen = []
-    network(f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=seen.append).fit(*discs())
-    assert [(p.stage, p.epoch, p.of) for p in seen] == [("pretraining", e, 3) for e in (1, 2, 3)] + [("training", e, 2) for e in (1, 2)]
+    network(f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=seen.append).fit(
+        *discs()
+    )
+    assert [(p.stage, p.epoch, p.of) for p in seen] == [
+        ("pretraining", e, 3) for e in (1, 2, 3)
+    ] + [("training", e, 2) for e in (1, 2)]
 
 
 class Interrupted(Exception):
@@ -168,7 +227,9 @@ class Interrupted(Exception):
 
 
 @pytest.mark.parametrize("cut", [("pretraining", 2), ("training", 2)])
-def test_what_was_cut_off_in_either_phase_goes_on_to_the_same_bits(factory, tmp_path, monkeypatch, cut):
+def test_what_was_cut_off_in_either_phase_goes_on_to_the_same_bits(
+    factory, tmp_path, monkeypatch, cut
+):
     monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
     X, y = discs()
     options = {"pretrain": "contrastive", "augment": True, "pretrain_epochs": 3, "max_epochs": 3}
@@ -193,9 +254,13 @@ def test_what_was_cut_off_in_either_phase_goes_on_to_the_same_bits(factory, tmp_
 
 def test_resizing_is_part_of_the_module(factory):
     X, _ = discs()
-    plain, half = (image_features(f"{factory}:maps", (1, 16, 16), image_size=size)[0] for size in (None, 8))
+    plain, half = (
+        image_features(f"{factory}:maps", (1, 16, 16), image_size=size)[0] for size in (None, 8)
+    )
     half.model.load_state_dict(plain.model.state_dict())
-    expected = nn.functional.interpolate(torch.tensor(X), size=(8, 8), mode="bilinear", antialias=True)
+    expected = nn.functional.interpolate(
+        torch.tensor(X), size=(8, 8), mode="bilinear", antialias=True
+    )
     with torch.no_grad():
         torch.testing.assert_close(half(torch.tensor(X)), plain.eval()(expected))
 
@@ -213,13 +278,27 @@ def test_features_of_outputs():
             self.__dict__.update(parts)
 
     rng = np.random.default_rng(0)
-    tokens, maps, pooled = (torch.tensor(rng.normal(size=shape)) for shape in ((2, 3, 4), (2, 4, 3, 5), (2, 4, 1, 1)))
+    tokens, maps, pooled = (
+        torch.tensor(rng.normal(size=shape)) for shape in ((2, 3, 4), (2, 4, 3, 5), (2, 4, 1, 1))
+    )
     torch.testing.assert_close(feature_of(tokens), (tokens[:, 0] + tokens[:, 1] + tokens[:, 2]) / 3)
-    torch.testing.assert_close(feature_of(maps), torch.tensor(maps.numpy().reshape(2, 4, 15).mean(-1)))
-    assert torch.equal(feature_of(Output(last_hidden_state=tokens, pooler_output=pooled)), pooled[:, :, 0, 0])
-    assert torch.equal(feature_of(Output(last_hidden_state=tokens, pooler_output=pooled), pooled=False), tokens.mean(1))
-    assert torch.equal(feature_of(Output(last_hidden_state=tokens, pooler_output=None)), tokens.mean(1))
-    message = "an image model must return features (2 axes), tokens (3) or maps (4), or an output with them, got "
+    torch.testing.assert_close(
+        feature_of(maps), torch.tensor(maps.numpy().reshape(2, 4, 15).mean(-1))
+    )
+    assert torch.equal(
+        feature_of(Output(last_hidden_state=tokens, pooler_output=pooled)), pooled[:, :, 0, 0]
+    )
+    assert torch.equal(
+        feature_of(Output(last_hidden_state=tokens, pooler_output=pooled), pooled=False),
+        tokens.mean(1),
+    )
+    assert torch.equal(
+        feature_of(Output(last_hidden_state=tokens, pooler_output=None)), tokens.mean(1)
+    )
+    message = (
+        "an image model must return features (2 axes), tokens (3) or maps (4), or an output with"
+        " them, got "
+    )
     for output, got in ((torch.zeros(3), "a tensor of 1 axes"), ((tokens,), "tuple")):
         with pytest.raises(UsageError) as caught:
             feature_of(output)
@@ -256,19 +335,30 @@ def message_of(model: str, shape=(1, 16, 16), **options) -> str:
 
 
 def test_names_that_lead_nowhere(factory):
-    assert message_of("no_such.module:make") == (
-        "model 'no_such.module:make' cannot be imported (No module named 'no_such'); it must be on PYTHONPATH"
+    assert (
+        message_of("no_such.module:make")
+        == "model 'no_such.module:make' cannot be imported (No module named 'no_such'); it must be"
+        " on PYTHONPATH"
     )
-    assert message_of(f"{factory}:nothing") == (
-        f"model '{factory}:nothing' cannot be imported (module '{factory}' has no attribute 'nothing'); it must be on PYTHONPATH"
+    assert (
+        message_of(f"{factory}:nothing")
+        == f"model '{factory}:nothing' cannot be imported (module '{factory}' has no attribute"
+        " 'nothing'); it must be on PYTHONPATH"
     )
-    assert message_of(f"{factory}:maps", options={"depth": 3}) == (
-        f"model_options do not fit model '{factory}:maps' (got an unexpected keyword argument 'depth')"
+    assert (
+        message_of(f"{factory}:maps", options={"depth": 3})
+        == f"model_options do not fit model '{factory}:maps' (got an unexpected keyword argument"
+        " 'depth')"
     )
-    assert message_of("resnet20", options={"filters": 3}) == (
-        "model_options do not fit model 'resnet20' (got an unexpected keyword argument 'filters')"
+    assert (
+        message_of("resnet20", options={"filters": 3})
+        == "model_options do not fit model 'resnet20' (got an unexpected keyword argument"
+        " 'filters')"
     )
-    assert message_of(f"{factory}.text") == f"model '{factory}.text' must give a torch.nn.Module, got str"
+    assert (
+        message_of(f"{factory}.text")
+        == f"model '{factory}.text' must give a torch.nn.Module, got str"
+    )
 
 
 def test_images_that_the_model_cannot_take(factory):
@@ -282,17 +372,25 @@ def test_random_weights_of_a_factory(factory):
         made = []
         for weights in ("pretrained", "random"):
             torch.manual_seed(0)
-            made.append(image_features(f"{factory}:maps", (1, 16, 16), weights=weights)[0].state_dict()["model.0.weight"])
+            made.append(
+                image_features(f"{factory}:maps", (1, 16, 16), weights=weights)[0].state_dict()[
+                    "model.0.weight"
+                ]
+            )
     assert not torch.equal(*made)
-    assert message_of(f"{factory}:Own", weights="random") == (
-        f"model '{factory}:Own': Own has no reset_parameters() to draw random weights with; "
+    assert (
+        message_of(f"{factory}:Own", weights="random")
+        == f"model '{factory}:Own': Own has no reset_parameters() to draw random weights with; "
         "let the factory draw them and take weights=pretrained"
     )
 
 
 def test_without_transformers_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert message_of("google/vit") == "model 'google/vit' needs transformers: pip install 'kdgraph[encoders]'"
+    assert (
+        message_of("google/vit")
+        == "model 'google/vit' needs transformers: pip install 'kdgraph[encoders]'"
+    )
 
 
 def test_a_model_of_transformers_gives_its_pooled_output(transformers, vit):
@@ -303,7 +401,9 @@ def test_a_model_of_transformers_gives_its_pooled_output(transformers, vit):
     with torch.no_grad():
         expected = transformers.ViTModel.from_pretrained(vit)(images).pooler_output
     # Float32 in another batch size.
-    np.testing.assert_allclose(fitted.transform(X, "embedding"), expected.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        fitted.transform(X, "embedding"), expected.numpy(), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_a_model_of_transformers_trains_resizes_and_pickles(vit):
@@ -317,7 +417,9 @@ def test_a_model_of_transformers_trains_resizes_and_pickles(vit):
 def test_a_pooler_that_the_checkpoint_does_not_have_is_not_used(transformers, vit, tmp_path):
     model = transformers.ViTModel.from_pretrained(vit, add_pooling_layer=False)
     model.save_pretrained(tmp_path)
-    with pytest.warns(UserWarning, match="comes without a preprocessor_config.json: images enter it as they are"):
+    with pytest.warns(
+        UserWarning, match="comes without a preprocessor_config.json: images enter it as they are"
+    ):
         features, width = image_features(str(tmp_path), (3, 16, 16))
     images = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -335,19 +437,26 @@ def test_random_weights_of_a_model_of_transformers(vit):
 
 
 def test_what_transformers_cannot_load(vit, tmp_path, monkeypatch):
-    assert message_of(str(tmp_path)).startswith(f"model '{tmp_path}' is none that transformers can load (Unrecognized model in ")
+    assert message_of(str(tmp_path)).startswith(
+        f"model '{tmp_path}' is none that transformers can load (Unrecognized model in "
+    )
     shutil.copy(vit / "config.json", tmp_path)  # and no weights
-    assert message_of(str(tmp_path)).startswith(f"model '{tmp_path}' is none that transformers can load (Error no file named ")
+    assert message_of(str(tmp_path)).startswith(
+        f"model '{tmp_path}' is none that transformers can load (Error no file named "
+    )
     asked = []
 
     def refuse(load, name, options):
         asked.append(name)
-        raise OSError("We couldn't connect to 'https://huggingface.co'\nCheck your internet connection")
+        raise OSError(
+            "We couldn't connect to 'https://huggingface.co'\nCheck your internet connection"
+        )
 
     monkeypatch.setattr(image_models, "_from_network", refuse)
-    assert message_of("nobody/nothing") == (
-        "model 'nobody/nothing' is neither resnet20, an import path, a folder nor in the cache, and cannot be fetched "
-        "(We couldn't connect to 'https://huggingface.co')"
+    assert (
+        message_of("nobody/nothing")
+        == "model 'nobody/nothing' is neither resnet20, an import path, a folder nor in the cache,"
+        " and cannot be fetched (We couldn't connect to 'https://huggingface.co')"
     )
     assert asked == ["nobody/nothing"]
 

@@ -1,4 +1,6 @@
-"""The supervised contrastive loss against loops over Eq. 2, what must not change it, and the views that it compares."""
+"""The supervised contrastive loss against loops over Eq. 2, what must not change it, and the views
+that it compares.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from kdgraph.parents.networks.encoder import ContrastiveViews, SupervisedContras
 
 
 def by_loops(embeddings, labels, temperature, weights=None):
-    """Khosla et al. (2020), Eq. 2, term by term; the weighted mean over anchors that have a positive."""
+    """Khosla et al. (2020), Eq. 2, term by term; the weighted mean over anchors that have a
+    positive.
+    """
     z = [row / np.sqrt((row**2).sum()) for row in embeddings]
     total = norm = 0.0
     for i in range(len(z)):
@@ -21,7 +25,9 @@ def by_loops(embeddings, labels, temperature, weights=None):
         if not positives:
             continue
         denominator = sum(np.exp(z[i] @ z[a] / temperature) for a in range(len(z)) if a != i)
-        loss = -sum(np.log(np.exp(z[i] @ z[p] / temperature) / denominator) for p in positives) / len(positives)
+        loss = -sum(
+            np.log(np.exp(z[i] @ z[p] / temperature) / denominator) for p in positives
+        ) / len(positives)
         weight = 1.0 if weights is None else weights[i]
         total, norm = total + weight * loss, norm + weight
     return total / norm if norm else 0.0
@@ -29,7 +35,9 @@ def by_loops(embeddings, labels, temperature, weights=None):
 
 def loss_of(embeddings, labels, temperature=0.1, weights=None) -> float:
     weights = None if weights is None else torch.tensor(weights)
-    return SupervisedContrastiveLoss(temperature)(torch.tensor(embeddings), torch.tensor(labels), weights).item()
+    return SupervisedContrastiveLoss(temperature)(
+        torch.tensor(embeddings), torch.tensor(labels), weights
+    ).item()
 
 
 @st.composite
@@ -37,7 +45,11 @@ def batches(draw):
     n, m = draw(st.integers(1, 12)), draw(st.integers(1, 5))
     labels = draw(st.lists(st.sampled_from([-1, 0, 3, 7]), min_size=n, max_size=n))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    return rng.normal(size=(n, m)) * rng.choice([1e-2, 1.0, 1e2]), np.array(labels), rng.uniform(0, 3, n)
+    return (
+        rng.normal(size=(n, m)) * rng.choice([1e-2, 1.0, 1e2]),
+        np.array(labels),
+        rng.uniform(0, 3, n),
+    )
 
 
 @given(batches(), st.floats(0.02, 10), st.booleans())
@@ -58,18 +70,25 @@ def test_order_length_and_names_of_classes_do_not_matter(batch, seed):
     rng = np.random.default_rng(seed)
     order, scale = rng.permutation(len(labels)), rng.uniform(0.1, 10, (len(labels), 1))
     changed = loss_of((embeddings * scale)[order], 5 - labels[order], weights=weights[order])
-    assert changed == pytest.approx(loss_of(embeddings, labels, weights=weights), rel=1e-9, abs=1e-9)
+    assert changed == pytest.approx(
+        loss_of(embeddings, labels, weights=weights), rel=1e-9, abs=1e-9
+    )
 
 
 def test_two_rows_of_one_class_cost_nothing_and_a_stranger_near_them_does():
-    apart, near = np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    apart, near = (
+        np.array([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]),
+        np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]),
+    )
     assert loss_of(apart, [0, 0, 1]) == pytest.approx(np.log1p(np.exp(-20.0)), abs=1e-12)
     assert loss_of(near, [0, 0, 1]) == pytest.approx(np.log(2.0))
 
 
 @pytest.mark.parametrize("labels", [[4], [0, 1, 2]])
 def test_without_positives_the_loss_and_its_gradient_are_0(labels):
-    embeddings = torch.randn(len(labels), 3, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    embeddings = torch.randn(
+        len(labels), 3, generator=torch.Generator().manual_seed(0), requires_grad=True
+    )
     loss = SupervisedContrastiveLoss()(embeddings, torch.tensor(labels))
     loss.backward()
     assert loss.item() == 0
@@ -79,13 +98,19 @@ def test_without_positives_the_loss_and_its_gradient_are_0(labels):
 def test_a_row_of_weight_0_still_pushes_others():
     rng = np.random.default_rng(0)
     embeddings, labels = rng.normal(size=(6, 3)), [0, 0, 1, 1, 2, 2]
-    assert loss_of(embeddings, labels, weights=[1.0, 1, 1, 1, 0, 0]) != pytest.approx(loss_of(embeddings[:4], labels[:4]), rel=1e-3)
+    assert loss_of(embeddings, labels, weights=[1.0, 1, 1, 1, 0, 0]) != pytest.approx(
+        loss_of(embeddings[:4], labels[:4]), rel=1e-3
+    )
     assert loss_of(embeddings, labels, weights=[0.0] * 6) == 0
 
 
 def test_views_are_rows_of_the_same_label_and_weight():
     rng = np.random.default_rng(1)
-    views, labels, weights = rng.normal(size=(5, 2, 3)), np.array([0, 1, 0, 2, 1]), rng.uniform(size=5)
+    views, labels, weights = (
+        rng.normal(size=(5, 2, 3)),
+        np.array([0, 1, 0, 2, 1]),
+        rng.uniform(size=5),
+    )
     flat = loss_of(views.reshape(10, 3), labels.repeat(2), weights=weights.repeat(2))
     assert loss_of(views, labels, weights=weights) == pytest.approx(flat, rel=1e-12)
 
@@ -97,7 +122,10 @@ def test_a_view_is_a_crop_of_the_padded_image_or_its_mirror_image():
     for image, view in zip(images.numpy(), views, strict=True):
         padded = np.pad(image, ((0, 0), (2, 2), (2, 2)))
         crops = {
-            (y, x, flip): padded[:, y : y + 5, x : x + 4][:, :, :: -1 if flip else 1] for y in range(5) for x in range(5) for flip in (0, 1)
+            (y, x, flip): padded[:, y : y + 5, x : x + 4][:, :, :: -1 if flip else 1]
+            for y in range(5)
+            for x in range(5)
+            for flip in (0, 1)
         }
         found = [key for key, crop in crops.items() if np.array_equal(crop, view)]
         assert len(found) == 1
@@ -108,7 +136,9 @@ def test_a_view_is_a_crop_of_the_padded_image_or_its_mirror_image():
 
 def test_the_generator_decides_the_views():
     images = torch.rand(8, 1, 6, 6, generator=torch.Generator().manual_seed(0))
-    first, again, other = (random_view(images, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3, 4))
+    first, again, other = (
+        random_view(images, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
+    )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 

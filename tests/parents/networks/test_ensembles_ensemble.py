@@ -16,7 +16,13 @@ from kdgraph.parents.networks import MultilayerPerceptronEnsemble
 from kdgraph.parents.networks.ensembles import StackedPerceptrons
 from tests.sklearn_checks import with_checks
 
-SMALL = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 16, "device": "cpu", "random_state": 0}
+SMALL = {
+    "hidden": (16,),
+    "learning_rate": 0.02,
+    "batch_size": 16,
+    "device": "cpu",
+    "random_state": 0,
+}
 
 
 def moons(n: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -43,8 +49,13 @@ def test_members_train_as_if_each_were_alone():
     stacked.train()
     for _ in range(20):
         rows, labels = torch.randn(4, 7, 5), torch.randint(3, (4, 7))
-        outputs = [stacked(rows.flatten(0, 1)), *(module(own) for module, own in zip(single, rows, strict=True))]
-        for optimizer, output, target in zip(optimizers, outputs, (labels.flatten(), *labels), strict=True):
+        outputs = [
+            stacked(rows.flatten(0, 1)),
+            *(module(own) for module, own in zip(single, rows, strict=True)),
+        ]
+        for optimizer, output, target in zip(
+            optimizers, outputs, (labels.flatten(), *labels), strict=True
+        ):
             optimizer.zero_grad()
             nn.functional.cross_entropy(output, target).backward()
             optimizer.step()
@@ -61,7 +72,8 @@ def test_weights_begin_as_those_of_torch():
     theirs = nn.Linear(64, 50)
     for mine, other in ((ours.weight, theirs.weight), (ours.bias, theirs.bias)):
         assert mine.abs().max().item() <= 1 / 8
-        # 1,500 numbers and more, uniform on [-1/8, 1/8]: their standard deviation is known to 4 % (bias of torch, 50 numbers: 15 %)
+        # 1,500 numbers and more, uniform on [-1/8, 1/8]: their standard deviation is known to 4 %
+        # (bias of torch, 50 numbers: 15 %)
         assert mine.std().item() == pytest.approx(0.25 / 12**0.5, rel=0.04)
         assert other.std().item() == pytest.approx(0.25 / 12**0.5, rel=0.15)
 
@@ -69,9 +81,19 @@ def test_weights_begin_as_those_of_torch():
 @pytest.mark.parametrize("combine", ["mean", "mean_logs", "sum_logs"])
 def test_what_they_say_together(combine):
     X, y = moons()
-    model = MultilayerPerceptronEnsemble(members=3, combine=combine, max_epochs=3, **SMALL).fit(X, y)
+    model = MultilayerPerceptronEnsemble(members=3, combine=combine, max_epochs=3, **SMALL).fit(
+        X, y
+    )
     members = model.member_log_proba(X)
-    naive = np.stack([softmax(alone(model.module_, m)(torch.tensor(X, dtype=torch.float32)).detach().numpy(), axis=1) for m in range(3)])
+    naive = np.stack(
+        [
+            softmax(
+                alone(model.module_, m)(torch.tensor(X, dtype=torch.float32)).detach().numpy(),
+                axis=1,
+            )
+            for m in range(3)
+        ]
+    )
     np.testing.assert_allclose(np.exp(members), naive, atol=1e-5)  # float32
     expected = {
         "mean": naive.mean(axis=0),
@@ -79,13 +101,21 @@ def test_what_they_say_together(combine):
         "sum_logs": softmax(np.log(naive).sum(axis=0), axis=1),
     }
     np.testing.assert_allclose(model.predict_proba(X), expected[combine], atol=1e-5)
-    np.testing.assert_allclose(log_softmax(model.logits(X), axis=1), np.log(expected[combine]), atol=1e-4)
+    np.testing.assert_allclose(
+        log_softmax(model.logits(X), axis=1), np.log(expected[combine]), atol=1e-4
+    )
 
 
 def test_members_differ_and_together_they_are_better():
     X, y = load_digits(return_X_y=True)
     model = MultilayerPerceptronEnsemble(
-        members=5, hidden=(32,), learning_rate=3e-3, max_epochs=30, patience=None, device="cpu", random_state=0
+        members=5,
+        hidden=(32,),
+        learning_rate=3e-3,
+        max_epochs=30,
+        patience=None,
+        device="cpu",
+        random_state=0,
     ).fit(X[:600] / 16, y[:600])
     members = model.member_log_proba(X[600:] / 16)
     test = y[600:]
@@ -97,7 +127,9 @@ def test_members_differ_and_together_they_are_better():
 
 
 def test_every_member_draws_rows_with_replacement():
-    """One batch of all rows: without replacement every member would take the same step from the same weights' mean loss."""
+    """One batch of all rows: without replacement every member would take the same step from the
+    same weights' mean loss.
+    """
     X, y = moons(64)
     seen: list[torch.Tensor] = []
 
@@ -111,11 +143,15 @@ def test_every_member_draws_rows_with_replacement():
         def _make_module(self, input_shape, n_outputs):
             return Watched([2, n_outputs], self.members, self.combine)
 
-    Ensemble(members=3, max_epochs=2, patience=None, device="cpu", batch_size=64, random_state=0).fit(X, y)
+    Ensemble(
+        members=3, max_epochs=2, patience=None, device="cpu", batch_size=64, random_state=0
+    ).fit(X, y)
     assert [rows.shape for rows in seen] == [(3 * 64, 2)] * 2
     batches = [member for rows in seen for member in rows.unflatten(0, (3, 64))]
     distinct = [len(batch.unique(dim=0)) for batch in batches]
-    assert all(25 < n < 55 for n in distinct)  # 64 draws out of 64: 41 expected, standard deviation 2.4
+    assert all(
+        25 < n < 55 for n in distinct
+    )  # 64 draws out of 64: 41 expected, standard deviation 2.4
     assert len({batch.sum().item() for batch in batches}) == 6
 
 
@@ -140,13 +176,21 @@ def test_its_inside_can_be_read():
     inside = inside_of(model)
     assert inside.features(X).shape == (200, 3 * 16)
     first = model.transform(X, "layers.0").reshape(200, 3, 16)
-    weight, bias = model.module_.layers[0].weight.detach().numpy(), model.module_.layers[0].bias.detach().numpy()
+    weight, bias = (
+        model.module_.layers[0].weight.detach().numpy(),
+        model.module_.layers[0].bias.detach().numpy(),
+    )
     np.testing.assert_allclose(first, np.einsum("nd,mdh->nmh", X, weight) + bias[:, 0], atol=1e-5)
     np.testing.assert_allclose(inside.features(X).reshape(200, 3, 16), first.clip(0), atol=1e-6)
     step = 1e-3
     gradient = inside.input_gradient(X[:5], lambda logits: logits[:, 0])
-    numeric = [(model.logits(X[:5] + step * e)[:, 0] - model.logits(X[:5] - step * e)[:, 0]) / (2 * step) for e in np.eye(2)]
-    np.testing.assert_allclose(gradient, np.transpose(numeric), rtol=0.05, atol=0.02)  # float32 differences; a kink of ReLU is rare
+    numeric = [
+        (model.logits(X[:5] + step * e)[:, 0] - model.logits(X[:5] - step * e)[:, 0]) / (2 * step)
+        for e in np.eye(2)
+    ]
+    np.testing.assert_allclose(
+        gradient, np.transpose(numeric), rtol=0.05, atol=0.02
+    )  # float32 differences; a kink of ReLU is rare
 
 
 def test_its_partition_is_that_of_all_members():
@@ -161,15 +205,23 @@ def test_its_partition_is_that_of_all_members():
 def test_what_is_refused():
     with pytest.raises(ParameterError, match=r"members must be in \[1, inf\), got 0"):
         MultilayerPerceptronEnsemble(members=0).fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(ParameterError, match="combine must be one of mean, mean_logs, sum_logs, got 'vote'"):
+    with pytest.raises(
+        ParameterError, match="combine must be one of mean, mean_logs, sum_logs, got 'vote'"
+    ):
         MultilayerPerceptronEnsemble(combine="vote").fit([[0.0], [1.0]], [0, 1])
 
 
 @pytest.mark.slow
 @with_checks(
-    [MultilayerPerceptronEnsemble(members=3, max_epochs=5, **{**SMALL, "learning_rate": 0.1, "batch_size": 32})],
+    [
+        MultilayerPerceptronEnsemble(
+            members=3, max_epochs=5, **{**SMALL, "learning_rate": 0.1, "batch_size": 32}
+        )
+    ],
     expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": "rows are drawn: one of weight two is not drawn as often as two equal rows"
+        "check_sample_weight_equivalence_on_dense_data": (
+            "rows are drawn: one of weight two is not drawn as often as two equal rows"
+        )
     },
 )
 def test_scikit_learns_checks(estimator, check):

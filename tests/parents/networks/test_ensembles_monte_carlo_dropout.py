@@ -1,4 +1,6 @@
-"""A prediction under a mask is that of a network without the units that the mask turns off; masks are the same for every row."""
+"""A prediction under a mask is that of a network without the units that the mask turns off; masks
+are the same for every row.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,30 @@ from kdgraph.persistence import read, to_bytes
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
+    "check_sample_weight_equivalence_on_dense_data": (
+        "a row of weight two is in one batch, two equal rows may be in two"
+    ),
 }
-SMALL = {"hidden": (16, 8), "dropout": 0.3, "learning_rate": 0.02, "batch_size": 32, "max_epochs": 15, "device": "cpu", "random_state": 0}
+SMALL = {
+    "hidden": (16, 8),
+    "dropout": 0.3,
+    "learning_rate": 0.02,
+    "batch_size": 32,
+    "max_epochs": 15,
+    "device": "cpu",
+    "random_state": 0,
+}
 
 
 @pytest.mark.slow
 @with_checks(
-    [MonteCarloDropout(**{**SMALL, "dropout": 0.1, "hidden": (16,), "learning_rate": 0.1, "max_epochs": 5}, masks=20, patience=None)],
+    [
+        MonteCarloDropout(
+            **{**SMALL, "dropout": 0.1, "hidden": (16,), "learning_rate": 0.1, "max_epochs": 5},
+            masks=20,
+            patience=None,
+        )
+    ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_scikit_learns_checks(estimator, check):
@@ -44,9 +62,14 @@ def fitted(rows) -> MonteCarloDropout:
 
 
 def test_a_mask_is_a_network_without_some_units(fitted, rows):
-    """Weights of the units that are off set to 0, of the others divided by 1 - p, in Float64: another way to the same sums."""
+    """Weights of the units that are off set to 0, of the others divided by 1 - p, in Float64:
+    another way to the same sums.
+    """
     masks = fitted._masks(fitted.module_)
-    assert [mask.shape for mask in masks] == [(40, 16), (40, 8)] and {*np.unique(masks[0])} == {np.float32(0), np.float32(1 / 0.7)}
+    assert [mask.shape for mask in masks] == [(40, 16), (40, 8)] and {*np.unique(masks[0])} == {
+        np.float32(0),
+        np.float32(1 / 0.7),
+    }
     said = fitted.outputs_by_mask(rows[0][:20])
     for s in (0, 39):
         thinned = copy.deepcopy(fitted.module_).double()
@@ -72,7 +95,9 @@ def test_the_sample_is_on_the_scale_of_the_outcome(fitted, rows):
 
 
 def test_without_masks_it_is_the_weight_scaling_rule(fitted, rows):
-    """The same weights to the bit; the mean of the log-normal distribution has half the variance in it."""
+    """The same weights to the bit; the mean of the log-normal distribution has half the variance in
+    it.
+    """
     scaled = MultilayerPerceptronRegressor(**SMALL, head="lognormal").fit(*rows)
     np.testing.assert_array_equal(scaled.outputs(rows[0]), fitted.outputs(rows[0]))
     assert scaled.dispersion_ is not None
@@ -94,9 +119,14 @@ def test_rows_stand_alone_and_the_seed_decides(fitted, rows):
 
 
 def test_noise_is_that_of_the_head(rows):
-    """The variance of a mixture: that of its means and the mean of its variances; the levels 1/2S, … leave the tails out, 4 % here."""
+    """The variance of a mixture: that of its means and the mean of its variances; the levels 1/2S,
+    … leave the tails out, 4 % here.
+    """
     X, y = rows
-    quiet, noisy = (MonteCarloDropout(**SMALL, masks=200, noise=noise).fit(X, y).predict_dist(X[:50]) for noise in (False, True))
+    quiet, noisy = (
+        MonteCarloDropout(**SMALL, masks=200, noise=noise).fit(X, y).predict_dist(X[:50])
+        for noise in (False, True)
+    )
     added = MultilayerPerceptronRegressor(**SMALL).fit(X, y).predict_dist(X[:50]).var()
     np.testing.assert_allclose((noisy.var() - quiet.var()).mean(), added.mean(), rtol=0.15)
     np.testing.assert_allclose(noisy.mean(), quiet.mean(), atol=0.05 * np.sqrt(added[0]))
@@ -110,4 +140,9 @@ def test_what_is_refused():
 
 def test_its_configuration():
     made = build(compose(["parent=mc_dropout", "dataset=heteroscedastic"]).parent)
-    assert type(made) is MonteCarloDropout and (made.masks, made.noise, made.dropout, made.hidden) == (100, False, 0.5, [256, 256, 64, 64])
+    assert type(made) is MonteCarloDropout and (
+        made.masks,
+        made.noise,
+        made.dropout,
+        made.hidden,
+    ) == (100, False, 0.5, [256, 256, 64, 64])

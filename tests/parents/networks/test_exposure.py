@@ -1,4 +1,6 @@
-"""Networks that train with outliers: what those cost, against numpy; the search for the worst; what training and its files promise."""
+"""Networks that train with outliers: what those cost, against numpy; the search for the worst; what
+training and its files promise.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from sklearn.datasets import make_blobs
 from torch import nn
 
 from kdgraph.errors import ParameterError
-from kdgraph.parents.networks import EncoderNetwork, MultilayerPerceptron, MultilayerPerceptronEnsemble, ResidualNetwork, training
+from kdgraph.parents.networks import (
+    EncoderNetwork,
+    MultilayerPerceptron,
+    MultilayerPerceptronEnsemble,
+    ResidualNetwork,
+    training,
+)
 from kdgraph.parents.networks.classifier import cross_entropy
 from kdgraph.parents.networks.exposure import (
     Acet,
@@ -28,13 +36,28 @@ from kdgraph.parents.networks.exposure import (
 from kdgraph.parents.networks.outlier_sources import NoiseOutliers, RowsOutliers, from_rows
 from kdgraph.persistence import read, to_bytes
 
-SMALL = {"hidden": (16,), "learning_rate": 0.02, "batch_size": 32, "max_epochs": 4, "device": "cpu", "random_state": 0}
-EXPOSURES = [OutlierExposure(), Ceda(), Acet(steps=2), EnergyMargin(epochs=3), OutlierExposure(start="trained", epochs=3)]
+SMALL = {
+    "hidden": (16,),
+    "learning_rate": 0.02,
+    "batch_size": 32,
+    "max_epochs": 4,
+    "device": "cpu",
+    "random_state": 0,
+}
+EXPOSURES = [
+    OutlierExposure(),
+    Ceda(),
+    Acet(steps=2),
+    EnergyMargin(epochs=3),
+    OutlierExposure(start="trained", epochs=3),
+]
 NAMES = ["oe", "ceda", "acet", "energy", "oe_tuned"]
 
 
 def rows(n: int = 120, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    X, y = make_blobs(n, centers=[[0.2, 0.2], [0.8, 0.3], [0.5, 0.8]], cluster_std=0.08, random_state=seed)
+    X, y = make_blobs(
+        n, centers=[[0.2, 0.2], [0.8, 0.3], [0.5, 0.8]], cluster_std=0.08, random_state=seed
+    )
     return X.astype(np.float32), y
 
 
@@ -54,12 +77,22 @@ def logits(n: int, seed: int) -> torch.Tensor:
 
 
 def test_costs_are_those_of_numpy():
-    inside, outside, weights = logits(7, 0), logits(5, 1), torch.tensor(np.random.default_rng(2).random(7))
+    inside, outside, weights = (
+        logits(7, 0),
+        logits(5, 1),
+        torch.tensor(np.random.default_rng(2).random(7)),
+    )
     log_p = log_softmax(outside.numpy(), axis=1)
-    assert OutlierExposure().cost(inside, weights, outside).item() == pytest.approx(-np.mean([row.sum() / 4 for row in log_p]), rel=1e-12)
-    assert Ceda().cost(inside, weights, outside).item() == pytest.approx(np.mean([row.max() for row in log_p]), rel=1e-12)
+    assert OutlierExposure().cost(inside, weights, outside).item() == pytest.approx(
+        -np.mean([row.sum() / 4 for row in log_p]), rel=1e-12
+    )
+    assert Ceda().cost(inside, weights, outside).item() == pytest.approx(
+        np.mean([row.max() for row in log_p]), rel=1e-12
+    )
     energy_in, energy_out = (-logsumexp(of.numpy(), axis=1) for of in (inside, outside))
-    by_hand = np.mean(weights.numpy() * np.maximum(0, energy_in + 4) ** 2) + np.mean(np.maximum(0, -2 - energy_out) ** 2)
+    by_hand = np.mean(weights.numpy() * np.maximum(0, energy_in + 4) ** 2) + np.mean(
+        np.maximum(0, -2 - energy_out) ** 2
+    )
     found = margin_cost(inside, weights, outside, margin_in=-4.0, margin_out=-2.0).item()
     assert found == pytest.approx(by_hand, rel=1e-12) and by_hand > 0
 
@@ -75,11 +108,15 @@ def test_the_uniform_distribution_costs_least():
 
 
 def linear_twin(X, y, Z, weight, cost_gradient, rate=0.1):
-    """One step of gradient descent on W of logits X W', without bias, of cross-entropy + weight × cost of Z, in numpy."""
+    """One step of gradient descent on W of logits X W', without bias, of cross-entropy + weight ×
+    cost of Z, in numpy.
+    """
 
     def step(W):
         p = np.exp(log_softmax(X @ W.T, axis=1))
-        gradient = (p - np.eye(3)[y]).T @ X / len(X) + weight * cost_gradient(log_softmax(Z @ W.T, axis=1)).T @ Z / len(Z)
+        gradient = (p - np.eye(3)[y]).T @ X / len(X) + weight * cost_gradient(
+            log_softmax(Z @ W.T, axis=1)
+        ).T @ Z / len(Z)
         return W - rate * gradient
 
     return step
@@ -94,23 +131,39 @@ def linear_twin(X, y, Z, weight, cost_gradient, rate=0.1):
     ids=["oe", "ceda"],
 )
 def test_a_step_is_that_of_the_loss_written_out(exposure, cost_gradient):
-    """Full batches of plain descent (momentum 0.9 has none in its first step) on a linear map; float32 against float64."""
+    """Full batches of plain descent (momentum 0.9 has none in its first step) on a linear map;
+    float32 against float64.
+    """
     (X, y), Z = rows(30), rows(30, 5)[0] + 1
     module = nn.Linear(2, 3, bias=False)
     W = linear_twin(X, y, Z, 0.7, cost_gradient)(module.weight.detach().double().numpy())
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(30))
-    options = training.Options(optimizer="sgd", learning_rate=0.1, batch_size=30, max_epochs=1, patience=None)
+    options = training.Options(
+        optimizer="sgd", learning_rate=0.1, batch_size=30, max_epochs=1, patience=None
+    )
     beside = exposure.beside(module, X, lambda n, rng: Z, "cpu", np.random.default_rng(0))
     training.train(module, data, cross_entropy, options, seed=0, beside=beside)
     np.testing.assert_allclose(module.weight.detach().numpy(), W, rtol=1e-5)
 
 
 def test_batches_that_are_normalised_are_so_together():
-    """Statistics are of training rows and outliers, in training and in what inference takes from it."""
-    module, (X, y) = nn.Sequential(nn.BatchNorm1d(2, momentum=1.0, affine=False), nn.Linear(2, 3)), rows(40)
+    """Statistics are of training rows and outliers, in training and in what inference takes from
+    it.
+    """
+    module, (X, y) = (
+        nn.Sequential(nn.BatchNorm1d(2, momentum=1.0, affine=False), nn.Linear(2, 3)),
+        rows(40),
+    )
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(40))
     beside = OutliersBeside(lambda n, rng: X[:n] + 10, OutlierExposure().cost, 1.0)
-    training.train(module, data, cross_entropy, training.Options(batch_size=40, max_epochs=1), seed=0, beside=beside)
+    training.train(
+        module,
+        data,
+        cross_entropy,
+        training.Options(batch_size=40, max_epochs=1),
+        seed=0,
+        beside=beside,
+    )
     norm = module[0]
     assert isinstance(norm, nn.BatchNorm1d) and norm.running_mean is not None
     np.testing.assert_allclose(norm.running_mean.numpy(), X.mean(axis=0) + 5, rtol=1e-5)
@@ -124,22 +177,34 @@ def test_the_search_finds_what_is_worse_and_stays_in_its_ball():
     start = torch.rand(60, 2, generator=torch.Generator().manual_seed(0))
     radius = torch.tensor([0.1, 0.3])
     before = {name: value.clone() for name, value in network.module_.state_dict().items()}
-    found = ascended(network.module_.train(), start, largest_log_probability, radius, 10, (0.0, 1.0))
+    found = ascended(
+        network.module_.train(), start, largest_log_probability, radius, 10, (0.0, 1.0)
+    )
     assert network.module_.training
     network.module_.eval()
     values = [largest_log_probability(network.module_(at)).detach() for at in (start, found)]
     assert (values[1] >= values[0]).all() and (values[1] > values[0] + 1e-4).float().mean() > 0.9
     assert ((found - start).abs() <= radius + 1e-6).all() and found.min() >= 0 and found.max() <= 1
-    assert all(torch.equal(before[name], value) for name, value in network.module_.state_dict().items())
+    assert all(
+        torch.equal(before[name], value) for name, value in network.module_.state_dict().items()
+    )
     assert all(parameter.grad is None for parameter in network.module_.parameters())
 
 
 def test_the_search_is_exact_where_the_answer_is_known():
-    """Of a linear function the worst place of a ball is a corner, and of a parabola its top, which is passed on the way."""
+    """Of a linear function the worst place of a ball is a corner, and of a parabola its top, which
+    is passed on the way.
+    """
     slope, start, radius = torch.tensor([[1.0, -2.0]]), torch.zeros(3, 2), torch.tensor([0.5, 0.2])
     at = ascended(nn.Identity(), start, lambda x: (x * slope).sum(dim=1), radius, 4)
     torch.testing.assert_close(at, torch.tensor([[0.5, -0.2]]).expand(3, 2))
-    top = ascended(nn.Identity(), torch.zeros(1, 1), lambda x: -(x[:, 0] - 0.25).square(), torch.tensor(1.0), 10)
+    top = ascended(
+        nn.Identity(),
+        torch.zeros(1, 1),
+        lambda x: -(x[:, 0] - 0.25).square(),
+        torch.tensor(1.0),
+        10,
+    )
     assert top.item() == pytest.approx(0.25)
 
 
@@ -159,7 +224,10 @@ def test_its_ball_is_a_share_of_each_features_range():
 
 @pytest.mark.parametrize("exposure", EXPOSURES, ids=NAMES)
 def test_without_weight_it_is_the_training_without_outliers(exposure):
-    plain, weightless = mlp(dropout=0.2).fit(*rows()), mlp(dropout=0.2, exposure=clone(exposure).set_params(weight=0)).fit(*rows())
+    plain, weightless = (
+        mlp(dropout=0.2).fit(*rows()),
+        mlp(dropout=0.2, exposure=clone(exposure).set_params(weight=0)).fit(*rows()),
+    )
     assert weightless.history_ == plain.history_ and weightless.exposure_ == {}
     if exposure.start == "scratch":
         assert same(plain, weightless) and weightless.exposure_history_ == []
@@ -168,9 +236,18 @@ def test_without_weight_it_is_the_training_without_outliers(exposure):
     module, (X, y) = plain.module_, rows()
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(len(y)))
     kept, _, seed = plain._divided(y, np.ones(len(y)))
-    options = training.Options(learning_rate=1e-3, schedule="cosine", batch_size=32, max_epochs=3, patience=None)
-    training.train(module, replace(data, inputs=data.inputs[kept], targets=data.targets[kept], weights=data.weights[kept]),
-                   cross_entropy, options, seed=seed)  # fmt: skip
+    options = training.Options(
+        learning_rate=1e-3, schedule="cosine", batch_size=32, max_epochs=3, patience=None
+    )
+    training.train(
+        module,
+        replace(
+            data, inputs=data.inputs[kept], targets=data.targets[kept], weights=data.weights[kept]
+        ),
+        cross_entropy,
+        options,
+        seed=seed,
+    )
     assert same(plain, weightless)
 
 
@@ -183,7 +260,10 @@ def test_outliers_cost_less_and_the_start_stays_as_it_was(exposure):
     assert (exposed.history_ == plain.history_) == tuned and len(history) == (3 if tuned else 4)
     costs = [each["outlier_loss"] for each in history]
     found = exposed.describe()
-    assert found["outlier_loss"] == [costs[0], costs[-1]] and found["exposure"] == type(exposure).__name__
+    assert (
+        found["outlier_loss"] == [costs[0], costs[-1]]
+        and found["exposure"] == type(exposure).__name__
+    )
     assert found["outliers"] == "NoiseOutliers" and np.isfinite(costs).all()
 
 
@@ -205,15 +285,23 @@ def test_outliers_cost_less_and_the_start_stays_as_it_was(exposure):
     ids=str,
 )
 def test_every_parameter_changes_the_numbers(exposure, changed):
-    assert not same(mlp(exposure=exposure).fit(*rows()), mlp(exposure=clone(exposure).set_params(**changed)).fit(*rows()))
+    assert not same(
+        mlp(exposure=exposure).fit(*rows()),
+        mlp(exposure=clone(exposure).set_params(**changed)).fit(*rows()),
+    )
 
 
 def test_margins_of_energies_are_those_of_the_network_before():
     X, _ = rows()
-    plain, tuned = mlp(max_epochs=20).fit(*rows()), mlp(max_epochs=20, exposure=EnergyMargin(epochs=1)).fit(*rows())
+    plain, tuned = (
+        mlp(max_epochs=20).fit(*rows()),
+        mlp(max_epochs=20, exposure=EnergyMargin(epochs=1)).fit(*rows()),
+    )
     kept, _, _ = plain._divided(rows()[1], np.ones(len(X)))
     inside = -logsumexp(plain.logits(X[kept]), axis=1)
-    assert tuned.exposure_["margin_in"] == pytest.approx(np.median(inside), rel=1e-6)  # of logits in float32
+    assert tuned.exposure_["margin_in"] == pytest.approx(
+        np.median(inside), rel=1e-6
+    )  # of logits in float32
     assert tuned.exposure_["margin_out"] >= np.quantile(inside, 0.95) - 1e-6
     given = mlp(max_epochs=20, exposure=EnergyMargin(epochs=1, **tuned.exposure_)).fit(*rows())
     assert given.exposure_ == tuned.exposure_ and same(given, tuned)
@@ -223,20 +311,33 @@ def test_given_outliers_take_the_place_of_those_that_are_drawn():
     """One row alone, given: the network becomes unsure there and stays sure of its own."""
     (X, y), far = rows(), np.array([[0.0, 0.0]])
     plain = mlp(max_epochs=30, patience=None).fit(X, y)
-    exposed = mlp(max_epochs=30, patience=None, exposure=OutlierExposure(weight=1.0)).fit(X, y, X_outliers=far)
+    exposed = mlp(max_epochs=30, patience=None, exposure=OutlierExposure(weight=1.0)).fit(
+        X, y, X_outliers=far
+    )
     assert exposed.predict_proba(far).max() < 0.5 < 0.6 < plain.predict_proba(far).max()
     assert exposed.score(X, y) > 0.95
-    with pytest.raises(ParameterError, match=r"^X_outliers needs an exposure that trains with them, got exposure=None$"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^X_outliers needs an exposure that trains with them, got exposure=None$",
+    ):
         mlp().fit(X, y, X_outliers=far)
-    with pytest.raises(ValueError, match=r"^rows of X_outliers must have the shape of those of X, \(2,\), got \(3,\)$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^rows of X_outliers must have the shape of those of X, \(2,\), got \(3,\)$",
+    ):
         mlp(exposure=OutlierExposure()).fit(X, y, X_outliers=np.ones((4, 3)))
 
 
 def test_rows_that_are_labelled_weigh_as_much_as_they_should():
-    """A row of weight 2 twice in the margin's cost is what two rows are; and outliers do not depend on weights."""
+    """A row of weight 2 twice in the margin's cost is what two rows are; and outliers do not depend
+    on weights.
+    """
     inside, outside = logits(2, 0), logits(3, 1)
     twice, one = inside[[0, 1, 1]], torch.tensor([2 / 3, 4 / 3], dtype=torch.float64)
-    costs = [margin_cost(of, w, outside, margin_in=-9.0, margin_out=0.0) for of, w in ((twice, torch.ones(3).double()), (inside, one))]
+    costs = [
+        margin_cost(of, w, outside, margin_in=-9.0, margin_out=0.0)
+        for of, w in ((twice, torch.ones(3).double()), (inside, one))
+    ]
     assert costs[0].item() == pytest.approx(costs[1].item(), rel=1e-12)
 
 
@@ -248,7 +349,11 @@ def test_it_is_written_and_read_again(exposure):
     assert same(clone(again).fit(*rows()), network)
 
 
-@pytest.mark.parametrize("exposure", [OutlierExposure(), Acet(steps=2, start="trained", epochs=4)], ids=["scratch", "trained"])
+@pytest.mark.parametrize(
+    "exposure",
+    [OutlierExposure(), Acet(steps=2, start="trained", epochs=4)],
+    ids=["scratch", "trained"],
+)
 def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(exposure, tmp_path, monkeypatch):
     options = {"exposure": exposure, "dropout": 0.2, "checkpoint": str(tmp_path / "state")}
     whole = mlp(**options).fit(*rows())
@@ -268,15 +373,30 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(exposure, tmp_path
         mlp(**options).fit(*rows())
     assert list(tmp_path.iterdir())
     resumed = mlp(**options).fit(*rows())
-    assert same(resumed, whole) and resumed.exposure_history_ == whole.exposure_history_ and epochs[last:] == [True] * 2
+    assert (
+        same(resumed, whole)
+        and resumed.exposure_history_ == whole.exposure_history_
+        and epochs[last:] == [True] * 2
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_another_exposure_does_not_go_on_from_its_state(tmp_path):
     network, module = mlp(checkpoint=str(tmp_path / "state")), nn.Linear(2, 3)
-    exposures = [Acet(steps=3), Acet(steps=3), Acet(steps=2), Acet(steps=3, outliers=NoiseOutliers(margin=0.1))]
-    with_rows = [OutlierExposure(outliers=RowsOutliers(source=Somewhere(place))) for place in ("here", "here", "there")]
-    states = [network.set_params(exposure=one)._checkpoint(module, rows(), 0, "cpu") for one in exposures + with_rows]
+    exposures = [
+        Acet(steps=3),
+        Acet(steps=3),
+        Acet(steps=2),
+        Acet(steps=3, outliers=NoiseOutliers(margin=0.1)),
+    ]
+    with_rows = [
+        OutlierExposure(outliers=RowsOutliers(source=Somewhere(place)))
+        for place in ("here", "here", "there")
+    ]
+    states = [
+        network.set_params(exposure=one)._checkpoint(module, rows(), 0, "cpu")
+        for one in exposures + with_rows
+    ]
     prints = [state.fingerprint for state in states if state is not None]
     assert prints[0] == prints[1] and prints[4] == prints[5] and len(set(prints)) == 5
 
@@ -294,18 +414,36 @@ class Somewhere:
 def test_an_ensemble_exposes_every_member():
     X, y = rows()
     options = {**SMALL, "members": 3, "patience": None, "max_epochs": 15}
-    for exposure in (OutlierExposure(weight=1.0), OutlierExposure(weight=1.0, start="trained", learning_rate=0.02)):
-        plain, exposed = (MultilayerPerceptronEnsemble(**options, exposure=one).fit(X, y) for one in (None, exposure))
+    for exposure in (
+        OutlierExposure(weight=1.0),
+        OutlierExposure(weight=1.0, start="trained", learning_rate=0.02),
+    ):
+        plain, exposed = (
+            MultilayerPerceptronEnsemble(**options, exposure=one).fit(X, y)
+            for one in (None, exposure)
+        )
         noise = np.random.default_rng(0).random((200, 2), dtype=np.float32)
-        confidence = [np.exp(one.member_log_proba(noise)).max(axis=2).mean(axis=1) for one in (plain, exposed)]
+        confidence = [
+            np.exp(one.member_log_proba(noise)).max(axis=2).mean(axis=1) for one in (plain, exposed)
+        ]
         assert (confidence[1] < confidence[0]).all() and exposed.score(X, y) > 0.95
 
 
 def test_images_and_networks_that_normalise(recwarn):
     rng = np.random.default_rng(0)
     X, y = rng.random((24, 1, 8, 8), dtype=np.float32), np.arange(24) % 2
-    for exposure in (OutlierExposure(outliers="mixed"), Acet(steps=1, start="trained", epochs=1, outliers="permuted")):
-        options = {"depth": 8, "width": 2, "max_epochs": 1, "batch_size": 8, "device": "cpu", "random_state": 0}
+    for exposure in (
+        OutlierExposure(outliers="mixed"),
+        Acet(steps=1, start="trained", epochs=1, outliers="permuted"),
+    ):
+        options = {
+            "depth": 8,
+            "width": 2,
+            "max_epochs": 1,
+            "batch_size": 8,
+            "device": "cpu",
+            "random_state": 0,
+        }
         networks = [ResidualNetwork(**options, exposure=exposure).fit(X, y) for _ in range(2)]
         np.testing.assert_array_equal(*(network.logits(X) for network in networks))
     assert not [one for one in recwarn.list if "learnt nothing" not in str(one.message)]
@@ -313,11 +451,23 @@ def test_images_and_networks_that_normalise(recwarn):
 
 def test_an_encoder_is_pretrained_once_and_tuned_whole():
     X, y = np.random.default_rng(0).random((16, 1, 8, 8), dtype=np.float32), np.arange(16) % 2
-    options = {"model": "resnet20", "embedding_size": 4, "hidden": (4,), "max_epochs": 1, "pretrain_epochs": 1, "device": "cpu"}
+    options = {
+        "model": "resnet20",
+        "embedding_size": 4,
+        "hidden": (4,),
+        "max_epochs": 1,
+        "pretrain_epochs": 1,
+        "device": "cpu",
+    }
     tuned = OutlierExposure(start="trained", epochs=1)
-    network = EncoderNetwork(**options, pretrain="contrastive", exposure=tuned, random_state=0).fit(X, y)
+    network = EncoderNetwork(**options, pretrain="contrastive", exposure=tuned, random_state=0).fit(
+        X, y
+    )
     assert len(network.pretraining_history_) == len(network.exposure_history_) == 1
-    with pytest.raises(ParameterError, match=r"^freeze must be false with an exposure, which trains the whole network, got True$"):
+    with pytest.raises(
+        ParameterError,
+        match=r"^freeze must be false with an exposure, which trains the whole network, got True$",
+    ):
         EncoderNetwork(**options, freeze=True, exposure=tuned).fit(X, y)
 
 
@@ -330,16 +480,34 @@ def test_an_encoder_is_pretrained_once_and_tuned_whole():
         (
             OutlierExposure(outliers="nois"),  # pyright: ignore[reportArgumentType]
             {},
-            "exposure.outliers must be noise, permuted, mixed, or Outliers of kdgraph.parents.networks, got 'nois'",
+            (
+                "exposure.outliers must be noise, permuted, mixed, or Outliers of"
+                " kdgraph.parents.networks, got 'nois'"
+            ),
         ),
-        (OutlierExposure(outliers=NoiseOutliers(smoothed=2)), {}, "exposure.outliers.smoothed must be in [0, 1], got 2"),
-        (OutlierExposure(), {"max_epochs": 0}, "exposure.start must be trained with max_epochs=0, which trains nothing, got scratch"),
+        (
+            OutlierExposure(outliers=NoiseOutliers(smoothed=2)),
+            {},
+            "exposure.outliers.smoothed must be in [0, 1], got 2",
+        ),
+        (
+            OutlierExposure(),
+            {"max_epochs": 0},
+            "exposure.start must be trained with max_epochs=0, which trains nothing, got scratch",
+        ),
         (
             EnergyMargin(start="scratch"),
             {},
-            "exposure.margin_in and margin_out must be numbers with start=scratch, which has no energies to begin with",
+            (
+                "exposure.margin_in and margin_out must be numbers with start=scratch, which has no"
+                " energies to begin with"
+            ),
         ),
-        (EnergyMargin(margin_in=1, margin_out=-2), {}, "exposure.margin_in must not be above margin_out, -2, got 1"),
+        (
+            EnergyMargin(margin_in=1, margin_out=-2),
+            {},
+            "exposure.margin_in must not be above margin_out, -2, got 1",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )

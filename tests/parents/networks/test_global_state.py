@@ -33,7 +33,9 @@ IMAGES = np.random.default_rng(0).random((20, 1, 8, 8), dtype=np.float32)
 NETWORK = MultilayerPerceptron(hidden=(8, 8), dropout=0.2, **QUICK)
 ESTIMATORS = {
     "network": NETWORK,
-    "module": ModuleClassifier(nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 2)), **QUICK),
+    "module": ModuleClassifier(
+        nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 2)), **QUICK
+    ),
     "ensemble": MultilayerPerceptronEnsemble(hidden=(8,), **QUICK),
     "quantiles": QuantileNetwork(hidden=(8,), **QUICK),
     "dropout": MonteCarloDropout(hidden=(8,), masks=5, **QUICK),

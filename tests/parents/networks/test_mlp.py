@@ -15,7 +15,11 @@ from kdgraph.parents.networks import MultilayerPerceptron
 
 def layers(**options) -> list[str]:
     module = MultilayerPerceptron(**options)._make_module((3, 2, 2), 4)
-    return [f"{type(part).__name__} {getattr(part, 'in_features', '')} {getattr(part, 'out_features', '')}".strip() for part in module]
+    return [
+        f"{type(part).__name__} {getattr(part, 'in_features', '')}"
+        f" {getattr(part, 'out_features', '')}".strip()
+        for part in module
+    ]
 
 
 def test_the_network_of_table_3():
@@ -28,13 +32,25 @@ def test_the_network_of_table_3():
 def test_layers_follow_the_parameters():
     assert layers(hidden=()) == ["Flatten", "Linear 12 4"]
     assert layers(hidden=[5], activation="leaky_relu", batch_norm=True, dropout=0.5) == [
-        "Flatten", "Linear 12 5", "BatchNorm1d", "LeakyReLU", "Dropout", "Linear 5 4"]  # fmt: skip
+        "Flatten",
+        "Linear 12 5",
+        "BatchNorm1d",
+        "LeakyReLU",
+        "Dropout",
+        "Linear 5 4",
+    ]
 
 
 def test_a_list_of_dropouts_is_of_the_last_layers():
     between = ["Linear 12 5", "ReLU", "Linear 5 5", "ReLU"]
     assert layers(hidden=[5, 5], dropout=[0.4]) == ["Flatten", *between, "Dropout", "Linear 5 4"]
-    assert layers(hidden=[5, 5], dropout=[0.4, 0]) == ["Flatten", *between[:2], "Dropout", *between[2:], "Linear 5 4"]
+    assert layers(hidden=[5, 5], dropout=[0.4, 0]) == [
+        "Flatten",
+        *between[:2],
+        "Dropout",
+        *between[2:],
+        "Linear 5 4",
+    ]
     assert layers(hidden=[5, 5], dropout=[]) == layers(hidden=[5, 5])
     module = MultilayerPerceptron(hidden=[5, 5], dropout=[0.1, 0.4])._make_module((12,), 4)
     assert [part.p for part in module if isinstance(part, nn.Dropout)] == [0.1, 0.4]
@@ -44,10 +60,16 @@ def test_initial_weights_are_drawn_as_is_asked():
     module = MultilayerPerceptron(hidden=[400, 400], initial_std=0.05)._make_module((300,), 4)
     for linear in (part for part in module if isinstance(part, nn.Linear)):
         # 6 standard errors of the deviation of so many draws, 1 / sqrt(2 n) of it each
-        assert abs(linear.weight.std().item() / 0.05 - 1) < 6 / np.sqrt(2 * linear.weight.numel()) and not linear.bias.any()
+        assert (
+            abs(linear.weight.std().item() / 0.05 - 1) < 6 / np.sqrt(2 * linear.weight.numel())
+            and not linear.bias.any()
+        )
     X, y = load_digits(return_X_y=True)
     first = [
-        MultilayerPerceptron(hidden=(8,), max_epochs=0, initial_std=std, random_state=0).fit(X, y).predict_proba(X) for std in (2, 2, 3)
+        MultilayerPerceptron(hidden=(8,), max_epochs=0, initial_std=std, random_state=0)
+        .fit(X, y)
+        .predict_proba(X)
+        for std in (2, 2, 3)
     ]
     assert np.array_equal(first[0], first[1]) and not np.array_equal(first[0], first[2])
 
@@ -55,9 +77,19 @@ def test_initial_weights_are_drawn_as_is_asked():
 def test_the_network_of_communities_and_crime():
     """Luo et al., Appendix A.2."""
     mlp = build(compose(["parent=paper/p4/crime"]).parent)
-    assert (mlp.optimizer, mlp.learning_rate, mlp.batch_size, mlp.stop_on) == ("adam", 3e-4, 64, "validation_accuracy")
+    assert (mlp.optimizer, mlp.learning_rate, mlp.batch_size, mlp.stop_on) == (
+        "adam",
+        3e-4,
+        64,
+        "validation_accuracy",
+    )
     names = [type(part).__name__ for part in mlp._make_module((122,), 2)]
-    assert names == ["Flatten", *["Linear", "LeakyReLU"] * 3, "Dropout", "Linear"] and mlp.hidden == [100, 100, 100]
+    assert names == [
+        "Flatten",
+        *["Linear", "LeakyReLU"] * 3,
+        "Dropout",
+        "Linear",
+    ] and mlp.hidden == [100, 100, 100]
 
 
 @pytest.mark.parametrize(
@@ -67,10 +99,19 @@ def test_the_network_of_communities_and_crime():
         ({"hidden": 10}, "hidden must be a list, got 10"),
         ({"initial_std": 0}, "initial_std must be in (0, inf) or null, got 0"),
         ({"dropout": 1.0}, "dropout must be in [0, 1) or a list, got 1.0"),
-        ({"dropout": [0.1, 1.0]}, "dropout must be a number in [0, 1) or a list of which each is in [0, 1), got [0.1, 1.0]"),
+        (
+            {"dropout": [0.1, 1.0]},
+            (
+                "dropout must be a number in [0, 1) or a list of which each is in [0, 1), got [0.1,"
+                " 1.0]"
+            ),
+        ),
         (
             {"hidden": (5,), "dropout": [0, 0.4]},
-            "dropout must be one share, or a list of at most one for each of 1 hidden layers, got [0.0, 0.4]",
+            (
+                "dropout must be one share, or a list of at most one for each of 1 hidden layers,"
+                " got [0.0, 0.4]"
+            ),
         ),
         ({"activation": "tanh"}, "activation must be one of relu, leaky_relu, got 'tanh'"),
         ({"max_epochs": -1}, "max_epochs must be in [0, inf), got -1"),
@@ -91,8 +132,12 @@ def test_batch_norm_needs_batches():
 
 def test_it_learns_digits():
     X, y = load_digits(return_X_y=True)
-    mlp = MultilayerPerceptron(hidden=(64,), learning_rate=3e-3, max_epochs=15, batch_size=32, device="cpu", random_state=0)
-    assert mlp.fit(X[:600] / 16, y[:600]).score(X[600:] / 16, y[600:]) > 0.88  # .91 here; a linear classifier gets .89
+    mlp = MultilayerPerceptron(
+        hidden=(64,), learning_rate=3e-3, max_epochs=15, batch_size=32, device="cpu", random_state=0
+    )
+    assert (
+        mlp.fit(X[:600] / 16, y[:600]).score(X[600:] / 16, y[600:]) > 0.88
+    )  # .91 here; a linear classifier gets .89
     images = X[:, None, None, :].reshape(-1, 1, 8, 8) / 16
     same = MultilayerPerceptron(**mlp.get_params()).fit(images[:600], y[:600])
     assert np.array_equal(same.predict_proba(images), mlp.predict_proba(X / 16))

@@ -1,4 +1,6 @@
-"""Networks for regression: without hidden layers they are linear models, whose maximum is known; with them, they learn curves and sizes."""
+"""Networks for regression: without hidden layers they are linear models, whose maximum is known;
+with them, they learn curves and sizes.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,24 @@ from kdgraph.persistence import read, to_bytes
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
+    "check_sample_weight_equivalence_on_dense_data": (
+        "a row of weight two is in one batch, two equal rows may be in two"
+    ),
 }
-SMALL = {"hidden": (16,), "learning_rate": 0.03, "batch_size": 32, "max_epochs": 20, "device": "cpu", "random_state": 0}
+SMALL = {
+    "hidden": (16,),
+    "learning_rate": 0.03,
+    "batch_size": 32,
+    "max_epochs": 20,
+    "device": "cpu",
+    "random_state": 0,
+}
 QUICK = {**SMALL, "learning_rate": 0.1, "max_epochs": 5, "patience": None}
 
 
-@with_checks([MultilayerPerceptronRegressor(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+@with_checks(
+    [MultilayerPerceptronRegressor(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -42,11 +55,15 @@ def test_scikit_learns_checks_of_more(estimator, check):
 
 @pytest.mark.parametrize("head", ["normal", "normal_scale", "gamma", "gamma_shape"])
 def test_a_network_that_learns_nothing_says_so(head):
-    """One of a rate too small to move, against one that moves; on other rows than it is trained on, and on these."""
+    """One of a rate too small to move, against one that moves; on other rows than it is trained on,
+    and on these.
+    """
     X, y = rows(200)
     for options in ({"patience": None}, {"patience": 3}):
         options |= {"head": head, "hidden": (16,), "device": "cpu", "random_state": 0}
-        said = "learnt nothing: its loss, .* is not below that of one distribution for all rows; try"
+        said = (
+            "learnt nothing: its loss, .* is not below that of one distribution for all rows; try"
+        )
         with pytest.warns(ConvergenceWarning, match=said) as caught:
             MultilayerPerceptronRegressor(**options, learning_rate=1e-9, max_epochs=1).fit(X, y)
         assert caught[0].filename == __file__  # it points at the call of fit
@@ -63,16 +80,28 @@ def rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 def line(head: str) -> MultilayerPerceptronRegressor:
     """A linear model, trained until it stays where it is: all rows, a rate that falls to 0."""
-    options = {"learning_rate": 0.05, "batch_size": 100, "max_epochs": 40, "patience": None, "schedule": "cosine"}
-    return MultilayerPerceptronRegressor(hidden=(), head=head, **options, device="cpu", random_state=0)
+    options = {
+        "learning_rate": 0.05,
+        "batch_size": 100,
+        "max_epochs": 40,
+        "patience": None,
+        "schedule": "cosine",
+    }
+    return MultilayerPerceptronRegressor(
+        hidden=(), head=head, **options, device="cpu", random_state=0
+    )
 
 
 def test_without_hidden_layers_it_is_least_squares():
-    """To 1 % of the residual standard deviation, as near as steps of batches get; that deviation is over n, not over n - 3."""
+    """To 1 % of the residual standard deviation, as near as steps of batches get; that deviation is
+    over n, not over n - 3.
+    """
     X, y = rows()
     ours, known = line("normal").fit(X, y), GaussianLinear().fit(X, y)
     np.testing.assert_allclose(ours.predict(X), known.predict(X), atol=0.01 * known.sigma_)
-    assert ours.predict_dist(X[:1]).var()[0] == pytest.approx(known.sigma_**2 * (397 / 400), rel=1e-3)
+    assert ours.predict_dist(X[:1]).var()[0] == pytest.approx(
+        known.sigma_**2 * (397 / 400), rel=1e-3
+    )
 
 
 def test_without_hidden_layers_it_is_the_gamma_glm():
@@ -83,22 +112,44 @@ def test_without_hidden_layers_it_is_the_gamma_glm():
 
 
 def test_the_dispersion_is_that_of_held_out_rows():
-    """A network that has learnt noise by heart is not certain: its residuals on its own training rows are far smaller."""
+    """A network that has learnt noise by heart is not certain: its residuals on its own training
+    rows are far smaller.
+    """
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 30)), rng.normal(size=60)
-    options = {"hidden": (64,), "learning_rate": 0.01, "max_epochs": 60, "patience": 60, "device": "cpu", "random_state": 0}
+    options = {
+        "hidden": (64,),
+        "learning_rate": 0.01,
+        "max_epochs": 60,
+        "patience": 60,
+        "device": "cpu",
+        "random_state": 0,
+    }
     learnt = MultilayerPerceptronRegressor(**options, validation_share=0.3).fit(X, y)
     learnt_by_heart = MultilayerPerceptronRegressor(**{**options, "patience": None}).fit(X, y)
     assert learnt.predict_dist(X).var()[0] > 0.5 > 0.05 > learnt_by_heart.predict_dist(X).var()[0]
 
 
-@pytest.mark.parametrize("head", ["normal_scale", pytest.param("gamma_shape", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "head", ["normal_scale", pytest.param("gamma_shape", marks=pytest.mark.slow)]
+)
 def test_it_learns_where_outcomes_spread(head):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(800, 1))
     y = 50 + rng.normal(size=800) * np.where(X[:, 0] < 0, 1.0, 6.0)
-    options = {"hidden": (32,), "learning_rate": 0.01, "max_epochs": 60, "patience": None, "device": "cpu", "random_state": 0}
-    said = MultilayerPerceptronRegressor(head=head, **options).fit(X, y).predict_dist(np.array([[-0.6], [0.6]]))
+    options = {
+        "hidden": (32,),
+        "learning_rate": 0.01,
+        "max_epochs": 60,
+        "patience": None,
+        "device": "cpu",
+        "random_state": 0,
+    }
+    said = (
+        MultilayerPerceptronRegressor(head=head, **options)
+        .fit(X, y)
+        .predict_dist(np.array([[-0.6], [0.6]]))
+    )
     np.testing.assert_allclose(said.mean(), 50, atol=1.5)
     np.testing.assert_allclose(np.sqrt(said.var()), [1, 6], rtol=0.3)
 
@@ -106,16 +157,24 @@ def test_it_learns_where_outcomes_spread(head):
 def test_units_of_the_outcome_change_nothing():
     X, y = rows()
     for head in ("normal", "gamma"):
-        one, other = (MultilayerPerceptronRegressor(**{**SMALL, "max_epochs": 5}, head=head).fit(X, unit * y) for unit in (1.0, 2.0**20))
+        one, other = (
+            MultilayerPerceptronRegressor(**{**SMALL, "max_epochs": 5}, head=head).fit(X, unit * y)
+            for unit in (1.0, 2.0**20)
+        )
         np.testing.assert_allclose(other.predict(X), one.predict(X) * 2.0**20, rtol=1e-6)
 
 
 def test_rows_stand_alone_and_seeds_decide():
     X, y = rows(300)
     mlp = MultilayerPerceptronRegressor(**SMALL, head="normal_scale").fit(X, y)
-    whole, parts = mlp.predict_dist(X), [mlp.predict_dist(X[i : i + 1]).ppf(0.9) for i in range(0, 300, 60)]
+    whole, parts = (
+        mlp.predict_dist(X),
+        [mlp.predict_dist(X[i : i + 1]).ppf(0.9) for i in range(0, 300, 60)],
+    )
     np.testing.assert_array_equal(np.concatenate(parts), whole.ppf(0.9)[::60])
-    np.testing.assert_array_equal(clone(mlp).set_params(n_jobs=2).fit(X, y).predict(X), mlp.predict(X))
+    np.testing.assert_array_equal(
+        clone(mlp).set_params(n_jobs=2).fit(X, y).predict(X), mlp.predict(X)
+    )
 
 
 def test_a_feature_map_reads_any_layer_and_the_output():
@@ -123,17 +182,31 @@ def test_a_feature_map_reads_any_layer_and_the_output():
     mlp = MultilayerPerceptronRegressor(**{**SMALL, "hidden": (16, 5)}).fit(X, y)
     assert mlp.layer_names_ == ["0", "1", "2", "3", "4", "5"]
     features = {
-        layer: FeatureMap(source="layer", layer=layer, reduce="none", scale="none").fit(mlp, X).transform(mlp, X) for layer in "245"
+        layer: (
+            FeatureMap(source="layer", layer=layer, reduce="none", scale="none")
+            .fit(mlp, X)
+            .transform(mlp, X)
+        )
+        for layer in "245"
     }
     assert [features[layer].shape[1] for layer in "245"] == [16, 5, 1]
     np.testing.assert_array_equal(features["5"], mlp.outputs(X))
-    np.testing.assert_array_equal(FeatureMap(reduce="none", scale="none").fit(mlp, X).transform(mlp, X), features["4"])
+    np.testing.assert_array_equal(
+        FeatureMap(reduce="none", scale="none").fit(mlp, X).transform(mlp, X), features["4"]
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "y", "message"),
     [
-        ({"head": "poisson"}, [1.0, 2.0], "head must be one of normal, normal_scale, lognormal, gamma, gamma_shape, got 'poisson'"),
+        (
+            {"head": "poisson"},
+            [1.0, 2.0],
+            (
+                "head must be one of normal, normal_scale, lognormal, gamma, gamma_shape, got"
+                " 'poisson'"
+            ),
+        ),
         ({"head": "gamma"}, [1.0, 0.0], "head=gamma needs y above 0, got 0 in row 1"),
         ({"head": "lognormal"}, [-1.0, 2.0], "head=lognormal needs y above 0, got -1 in row 0"),
         ({"hidden": 10}, [1.0, 2.0], "hidden must be a list, got 10"),
@@ -145,7 +218,9 @@ def test_what_is_refused(options, y, message):
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("name", ["mlp_regressor", "mlp_normal_scale", "mlp_lognormal", "mlp_gamma"])
+@pytest.mark.parametrize(
+    "name", ["mlp_regressor", "mlp_normal_scale", "mlp_lognormal", "mlp_gamma"]
+)
 def test_its_configurations_and_saved_ones(name):
     X, y = rows(60)
     mlp = build(compose([f"parent={name}", "dataset=heteroscedastic"]).parent)

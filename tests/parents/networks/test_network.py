@@ -1,4 +1,6 @@
-"""What all networks share says nothing of classes: a regression on the same base; gradients by the input, against differences."""
+"""What all networks share says nothing of classes: a regression on the same base; gradients by the
+input, against differences.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +53,18 @@ def rows():
 
 
 def test_a_regression_trains_stops_and_predicts_as_a_classifier_does(rows):
-    """On a line without noise the held-out loss goes to 0; seeds, early stopping and layers are the base's."""
+    """On a line without noise the held-out loss goes to 0; seeds, early stopping and layers are the
+    base's.
+    """
     X, y = rows
     model = Line(max_epochs=60, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, atol=1e-3)
     assert model.history_[-1]["validation_loss"] < 1e-5 and not hasattr(model, "classes_")
     np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), model.predict(X))
     np.testing.assert_array_equal(model.transform(X), X.astype(np.float32))
-    with pytest.raises(ValueError, match="X has 2 features, but Line is expecting 3 features as input"):
+    with pytest.raises(
+        ValueError, match="X has 2 features, but Line is expecting 3 features as input"
+    ):
         model.predict(X[:, :2])
 
 
@@ -71,11 +77,18 @@ def test_held_out_rows_are_drawn_from_all_alike_where_there_are_no_strata(rows):
 @pytest.fixture(scope="module")
 def mlp():
     X, y = load_iris(return_X_y=True)
-    return MultilayerPerceptron(hidden=(8, 8), max_epochs=20, learning_rate=0.01, device="cpu", random_state=0).fit(X, y), X
+    return (
+        MultilayerPerceptron(
+            hidden=(8, 8), max_epochs=20, learning_rate=0.01, device="cpu", random_state=0
+        ).fit(X, y),
+        X,
+    )
 
 
 def test_the_gradient_by_the_input_is_that_of_differences(mlp):
-    """Of the largest log probability, which ODIN climbs. The network is float32: steps of 1/64, and 1e-3 of what rounding leaves."""
+    """Of the largest log probability, which ODIN climbs. The network is float32: steps of 1/64, and
+    1e-3 of what rounding leaves.
+    """
     model, X = mlp
     some = X[::10].astype(np.float32).astype(np.float64)
     found = model.input_gradient(some, lambda logits: logits.log_softmax(dim=1).amax(dim=1))
@@ -101,6 +114,11 @@ def test_a_gradient_leaves_the_network_as_it_was(mlp):
     model, X = mlp
     before = [parameter.detach().clone() for parameter in model.module_.parameters()]
     alone = model.input_gradient(X[3:4], lambda logits: logits.logsumexp(dim=1))
-    np.testing.assert_allclose(alone, model.input_gradient(X, lambda logits: logits.logsumexp(dim=1))[3:4], rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        alone,
+        model.input_gradient(X, lambda logits: logits.logsumexp(dim=1))[3:4],
+        rtol=1e-5,
+        atol=1e-7,
+    )
     for parameter, old in zip(model.module_.parameters(), before, strict=True):
         assert parameter.grad is None and torch.equal(parameter, old)

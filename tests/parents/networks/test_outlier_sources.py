@@ -1,4 +1,6 @@
-"""Outliers: of the shape and in the range that they should have, of the distribution that they promise, or rows of another data set."""
+"""Outliers: of the shape and in the range that they should have, of the distribution that they
+promise, or rows of another data set.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from scipy.stats import kstest
 from kdgraph.data.dataset import TEST, TRAIN, UNUSED, Dataset
 from kdgraph.data.simulations import Spiral
 from kdgraph.errors import DataError, ParameterError
-from kdgraph.parents.networks.outlier_sources import MixedOutliers, NoiseOutliers, PermutedOutliers, RowsOutliers, built_in
+from kdgraph.parents.networks.outlier_sources import (
+    MixedOutliers,
+    NoiseOutliers,
+    PermutedOutliers,
+    RowsOutliers,
+    built_in,
+)
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -45,7 +53,9 @@ def test_they_are_like_the_training_rows_and_follow_from_the_generator(outliers,
 def test_noise_fills_the_box_and_its_margin():
     drawn = NoiseOutliers(margin=0.5).like(vectors(), rng())(4000, rng(1))
     low, high = vectors().min(axis=0), vectors().max(axis=0)
-    for column, start, width in zip(drawn.T, low - 0.5 * (high - low), 2 * (high - low), strict=True):
+    for column, start, width in zip(
+        drawn.T, low - 0.5 * (high - low), 2 * (high - low), strict=True
+    ):
         assert kstest(column, "uniform", args=(start, width)).pvalue > 0.01
     assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.05
 
@@ -69,7 +79,9 @@ def test_permuted_pixels_are_those_of_one_image_in_all_its_channels():
 
 def test_smoothed_images_are_filtered_and_stretched():
     X = rng().random((200, 1, 12, 12), dtype=np.float32)
-    rough, smooth, half = (NoiseOutliers(smoothed=share).like(X, rng())(200, rng(3)) for share in (0.0, 1.0, 0.5))
+    rough, smooth, half = (
+        NoiseOutliers(smoothed=share).like(X, rng())(200, rng(3)) for share in (0.0, 1.0, 0.5)
+    )
     chosen, width = rng(3), None
     noise = chosen.random((200, 1, 12, 12), dtype=np.float32)
     chosen.random(200)
@@ -77,7 +89,9 @@ def test_smoothed_images_are_filtered_and_stretched():
     np.testing.assert_array_equal(rough, noise)
     for image, plain in zip(smooth, noise, strict=True):
         filtered = gaussian_filter(plain[0], width)
-        np.testing.assert_allclose(image[0], (filtered - filtered.min()) / np.ptp(filtered), atol=1e-5)
+        np.testing.assert_allclose(
+            image[0], (filtered - filtered.min()) / np.ptp(filtered), atol=1e-5
+        )
     changed = (half != rough).any(axis=(1, 2, 3))
     assert 0.35 < changed.mean() < 0.65
     assert np.abs(np.diff(smooth, axis=3)).mean() < 0.5 * np.abs(np.diff(rough, axis=3)).mean()
@@ -90,9 +104,13 @@ def test_a_mixture_has_all_its_parts_in_any_order():
     drawn = MixedOutliers(parts=parts).like(X, rng())(1001, rng(1))[:, 0]
     of_rows = np.isin(drawn, [0, 1])
     assert of_rows.sum() in (500, 501) and 200 < of_rows[:500].sum() < 300
-    with pytest.raises(ParameterError, match=r"^outliers.parts must have at least one kind of outliers, got none$"):
+    with pytest.raises(
+        ParameterError, match=r"^outliers.parts must have at least one kind of outliers, got none$"
+    ):
         MixedOutliers(parts={}).check("outliers.")
-    with pytest.raises(ParameterError, match=r"^outliers.parts.a.margin must be in \[0, inf\), got -1$"):
+    with pytest.raises(
+        ParameterError, match=r"^outliers.parts.a.margin must be in \[0, inf\), got -1$"
+    ):
         MixedOutliers(parts={"a": NoiseOutliers(margin=-1)}).check("outliers.")
 
 
@@ -145,7 +163,9 @@ def test_rows_are_those_that_train_and_of_half_the_classes():
 def test_images_without_labels_can_be_outliers_and_those_that_test_are_the_last_to_be():
     X, _ = labelled()
     assert set(drawn_rows(Unlabelled(X, np.full(40, TEST)))[:, 1]) == set(range(40))
-    assert set(drawn_rows(Unlabelled(X, np.where(np.arange(40) < 25, UNUSED, TEST)))[:, 1]) == set(range(25))
+    assert set(drawn_rows(Unlabelled(X, np.where(np.arange(40) < 25, UNUSED, TEST)))[:, 1]) == set(
+        range(25)
+    )
 
 
 def test_images_become_images_like_those_of_training():
@@ -193,8 +213,20 @@ def test_a_simulation_is_drawn_from():
             DataError,
             "other has missing values, and a network takes none",
         ),
-        (Given(np.zeros((4, 2, 5, 5)), [0, 1, 0, 1]), np.zeros((2, 1, 5, 5)), {}, DataError, "other: images of 2 channels cannot become"),
-        (Spiral(), np.zeros((2, 2)), {"half": "first"}, ParameterError, "half must be null, since spiral is a simulation and not divided"),
+        (
+            Given(np.zeros((4, 2, 5, 5)), [0, 1, 0, 1]),
+            np.zeros((2, 1, 5, 5)),
+            {},
+            DataError,
+            "other: images of 2 channels cannot become",
+        ),
+        (
+            Spiral(),
+            np.zeros((2, 2)),
+            {"half": "first"},
+            ParameterError,
+            "half must be null, since spiral is a simulation and not divided",
+        ),
     ],
 )
 def test_rows_that_cannot_be_made_like_these(source, rows, options, error, message):

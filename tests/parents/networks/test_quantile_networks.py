@@ -1,4 +1,6 @@
-"""Quantile networks: the check loss of scikit-learn, its minimum without features, quantiles that never cross."""
+"""Quantile networks: the check loss of scikit-learn, its minimum without features, quantiles that
+never cross.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,20 @@ from kdgraph.persistence import read, to_bytes
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
+    "check_sample_weight_equivalence_on_dense_data": (
+        "a row of weight two is in one batch, two equal rows may be in two"
+    ),
 }
 LEVELS = (0.1, 0.25, 0.5, 0.9)
-SMALL = {"hidden": (16,), "levels": LEVELS, "learning_rate": 0.03, "batch_size": 32, "max_epochs": 20, "device": "cpu", "random_state": 0}
+SMALL = {
+    "hidden": (16,),
+    "levels": LEVELS,
+    "learning_rate": 0.03,
+    "batch_size": 32,
+    "max_epochs": 20,
+    "device": "cpu",
+    "random_state": 0,
+}
 
 
 @pytest.mark.slow
@@ -34,32 +46,65 @@ def test_scikit_learns_checks(estimator, check):
 
 def test_the_loss_is_the_mean_of_scikit_learns():
     head, rng = QuantileHead(LEVELS), np.random.default_rng(0)
-    outputs, z, weight = rng.normal(size=(30, 4)), rng.normal(size=30), rng.integers(1, 4, size=30).astype(float)
+    outputs, z, weight = (
+        rng.normal(size=(30, 4)),
+        rng.normal(size=30),
+        rng.integers(1, 4, size=30).astype(float),
+    )
     values = head.quantiles(outputs, Units(0.0, 1.0))
     assert (np.diff(values, axis=1) > 0).all() and np.array_equal(values[:, 2], outputs[:, 0])
-    known = np.mean([mean_pinball_loss(z, values[:, j], alpha=q, sample_weight=weight) for j, q in enumerate(LEVELS)])
-    loss = head.loss(*(torch.from_numpy(each.astype(np.float32)) for each in (outputs, z, weight / weight.mean())))
+    known = np.mean(
+        [
+            mean_pinball_loss(z, values[:, j], alpha=q, sample_weight=weight)
+            for j, q in enumerate(LEVELS)
+        ]
+    )
+    loss = head.loss(
+        *(
+            torch.from_numpy(each.astype(np.float32))
+            for each in (outputs, z, weight / weight.mean())
+        )
+    )
     assert float(loss) == pytest.approx(known, rel=1e-5)
 
 
 def test_it_starts_near_a_standard_normal_distribution():
-    np.testing.assert_allclose(QuantileHead(LEVELS).quantiles(np.zeros(4), Units(0.0, 1.0)), stats.norm.ppf(LEVELS), atol=1e-12)
+    np.testing.assert_allclose(
+        QuantileHead(LEVELS).quantiles(np.zeros(4), Units(0.0, 1.0)),
+        stats.norm.ppf(LEVELS),
+        atol=1e-12,
+    )
 
 
 def test_without_anything_to_learn_from_it_gives_the_quantiles_of_the_sample():
     """Of an exponential sample: to 3 % of its mean, as near as steps of batches get."""
     y = np.random.default_rng(0).exponential(10.0, size=1000)
-    options = {"hidden": (), "learning_rate": 0.05, "batch_size": 250, "max_epochs": 80, "patience": None, "schedule": "cosine"}
-    said = QuantileNetwork(levels=LEVELS, **options, device="cpu", random_state=0).fit(np.zeros((1000, 1)), y).predict_dist([[0.0]])
+    options = {
+        "hidden": (),
+        "learning_rate": 0.05,
+        "batch_size": 250,
+        "max_epochs": 80,
+        "patience": None,
+        "schedule": "cosine",
+    }
+    said = (
+        QuantileNetwork(levels=LEVELS, **options, device="cpu", random_state=0)
+        .fit(np.zeros((1000, 1)), y)
+        .predict_dist([[0.0]])
+    )
     np.testing.assert_allclose(said.ppf(np.array(LEVELS))[0], np.quantile(y, LEVELS), atol=0.3)
 
 
 def test_it_learns_where_outcomes_spread():
-    """Coverage of the central 80 % on either side, to 4 standard errors of 400 rows, 0.08, and what is left to learn."""
+    """Coverage of the central 80 % on either side, to 4 standard errors of 400 rows, 0.08, and what
+    is left to learn.
+    """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(1200, 1))
     y = rng.normal(size=1200) * np.where(X[:, 0] < 0, 1.0, 6.0)
-    network = QuantileNetwork(**{**SMALL, "levels": (0.1, 0.5, 0.9), "max_epochs": 25, "patience": None}).fit(X[:400], y[:400])
+    network = QuantileNetwork(
+        **{**SMALL, "levels": (0.1, 0.5, 0.9), "max_epochs": 25, "patience": None}
+    ).fit(X[:400], y[:400])
     low, high = network.predict_dist(X[400:]).interval(0.8)
     inside, left = (low <= y[400:]) & (y[400:] <= high), X[400:, 0] < 0
     assert [inside[left].mean(), inside[~left].mean()] == pytest.approx([0.8, 0.8], abs=0.1)
@@ -86,4 +131,6 @@ def test_its_configuration_and_a_saved_one():
     made = build(compose(["parent=quantile_network", "dataset=heteroscedastic"]).parent)
     assert type(made) is QuantileNetwork and tuple(made.levels) == QuantileNetwork().levels
     made.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
-    np.testing.assert_array_equal(read(to_bytes(made), "it").value.predict_dist(X).ppf(0.3), made.predict_dist(X).ppf(0.3))
+    np.testing.assert_array_equal(
+        read(to_bytes(made), "it").value.predict_dist(X).ppf(0.3), made.predict_dist(X).ppf(0.3)
+    )

@@ -1,4 +1,6 @@
-"""Losses are the negative log likelihoods of SciPy; what is the same for all rows is the maximum of that."""
+"""Losses are the negative log likelihoods of SciPy; what is the same for all rows is the maximum of
+that.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,25 @@ def nll(head: str, outputs: np.ndarray, dispersion: float | None) -> np.ndarray:
 
 @pytest.mark.parametrize("name", HEADS)
 def test_the_loss_is_a_likelihood_and_the_distribution_is_that(name):
-    """Differences of the loss between two sets of outputs are those of SciPy's; of heads with one dispersion, times its factor."""
+    """Differences of the loss between two sets of outputs are those of SciPy's; of heads with one
+    dispersion, times its factor.
+    """
     head = HEADS[name]
     units, (one, two) = head.units(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
     dispersion = head.dispersion(one, head.targets(Y, units).astype(float), W)
-    targets, weights = torch.from_numpy(head.targets(Y, units)), torch.from_numpy(W.astype(np.float32))
-    loss = [float(head.loss(torch.from_numpy(each.astype(np.float32)), targets, weights)) for each in (one, two)]
+    targets, weights = (
+        torch.from_numpy(head.targets(Y, units)),
+        torch.from_numpy(W.astype(np.float32)),
+    )
+    loss = [
+        float(head.loss(torch.from_numpy(each.astype(np.float32)), targets, weights))
+        for each in (one, two)
+    ]
     known = [(W * nll(name, each, dispersion)).mean() for each in (one, two)]
     factor = 1.0 if dispersion is None else dispersion if name == "gamma" else 1 / dispersion**2
-    assert factor * (loss[0] - loss[1]) == pytest.approx(known[0] - known[1], rel=1e-4)  # Float32 sums
+    assert factor * (loss[0] - loss[1]) == pytest.approx(
+        known[0] - known[1], rel=1e-4
+    )  # Float32 sums
     said: Any = head.distribution(one, units, dispersion)
     np.testing.assert_allclose(-np.log(said.pdf(Y)), nll(name, one, dispersion), rtol=1e-9)
 
@@ -49,8 +61,14 @@ def test_the_dispersion_is_the_maximum_of_the_likelihood(name):
     head = HEADS[name]
     units, outputs = head.units(Y, W), RNG.normal(0, 0.3, size=(50, 1))
     found = head.dispersion(outputs, head.targets(Y, units).astype(float), W)
-    best = optimize.minimize_scalar(lambda log: (W * nll(name, outputs, np.exp(log))).sum(), bounds=(-5, 5), options={"xatol": 1e-9})
-    assert found is not None and np.log(found) == pytest.approx(best.x, abs=1e-5)  # targets are Float32
+    best = optimize.minimize_scalar(
+        lambda log: (W * nll(name, outputs, np.exp(log))).sum(),
+        bounds=(-5, 5),
+        options={"xatol": 1e-9},
+    )
+    assert found is not None and np.log(found) == pytest.approx(
+        best.x, abs=1e-5
+    )  # targets are Float32
 
 
 def test_a_log_normal_mean_has_half_the_variance_in_it():
@@ -62,7 +80,9 @@ def test_outcomes_that_are_all_alike_have_a_unit():
     for name, head in HEADS.items():
         units = head.units(np.full(4, 7.0), np.ones(4))
         said = head.distribution(
-            np.zeros((1, 2)), units, head.dispersion(np.zeros((4, 1)), head.targets(np.full(4, 7.0), units), np.ones(4))
+            np.zeros((1, 2)),
+            units,
+            head.dispersion(np.zeros((4, 1)), head.targets(np.full(4, 7.0), units), np.ones(4)),
         )
         assert np.isfinite(said.ppf(0.9)).all() and (said.mean() > 6.9).all(), name
 
@@ -74,16 +94,29 @@ def test_whatever_a_module_puts_out_there_is_a_distribution(name):
     assert np.isfinite(said.ppf(np.array([0.05, 0.95]))).all()
 
 
-@pytest.mark.parametrize("head", [*HEADS.values(), QuantileHead((0.1, 0.5, 0.8))], ids=[*HEADS, "quantiles"])
+@pytest.mark.parametrize(
+    "head", [*HEADS.values(), QuantileHead((0.1, 0.5, 0.8))], ids=[*HEADS, "quantiles"]
+)
 def test_no_constant_outputs_have_a_lower_loss(head):
-    """The best that is the same for all rows, by search: not below by more than Float32 sums, and a little off it is above."""
+    """The best that is the same for all rows, by search: not below by more than Float32 sums, and a
+    little off it is above.
+    """
     targets = head.targets(Y, head.units(Y, W))
     inputs = torch.from_numpy(targets), torch.from_numpy(W.astype(np.float32))
     constant = head.constant(targets.astype(float), W)
 
     def loss(outputs: np.ndarray) -> float:
-        return float(head.loss(torch.from_numpy(outputs.astype(np.float32)).expand(50, -1), *inputs))
+        return float(
+            head.loss(torch.from_numpy(outputs.astype(np.float32)).expand(50, -1), *inputs)
+        )
 
-    found = optimize.minimize(loss, constant + 0.05, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9, "maxiter": 2000})
-    assert constant.shape == (head.n_outputs,) and loss(constant) == pytest.approx(found.fun, abs=2e-5)
+    found = optimize.minimize(
+        loss,
+        constant + 0.05,
+        method="Nelder-Mead",
+        options={"xatol": 1e-4, "fatol": 1e-9, "maxiter": 2000},
+    )
+    assert constant.shape == (head.n_outputs,) and loss(constant) == pytest.approx(
+        found.fun, abs=2e-5
+    )
     assert loss(constant + 0.2) > loss(constant)

@@ -7,9 +7,18 @@ from kdgraph.parents.networks.exposure import OutlierExposure
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": "a row of weight two is in one batch, two equal rows may be in two",
+    "check_sample_weight_equivalence_on_dense_data": (
+        "a row of weight two is in one batch, two equal rows may be in two"
+    ),
 }
-OPTIONS = {"hidden": (16,), "learning_rate": 0.1, "batch_size": 32, "max_epochs": 5, "device": "cpu", "random_state": 0}
+OPTIONS = {
+    "hidden": (16,),
+    "learning_rate": 0.1,
+    "batch_size": 32,
+    "max_epochs": 5,
+    "device": "cpu",
+    "random_state": 0,
+}
 """Learns the blobs of the checks in 50 ms."""
 
 
@@ -24,7 +33,13 @@ OPTIONS = {"hidden": (16,), "learning_rate": 0.1, "batch_size": 32, "max_epochs"
             dropout=0.1,
             exposure=OutlierExposure(start="trained", epochs=2),
         ),
-        MultilayerPerceptron(**OPTIONS, loss="mmce", mmce_weight=(0.0, 2.0), stop_on="validation_accuracy", dropout=[0.1]),
+        MultilayerPerceptron(
+            **OPTIONS,
+            loss="mmce",
+            mmce_weight=(0.0, 2.0),
+            stop_on="validation_accuracy",
+            dropout=[0.1],
+        ),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )

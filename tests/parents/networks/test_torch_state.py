@@ -1,4 +1,6 @@
-"""A row has the same bits whatever rows come with it, whatever its place, and however many threads there are."""
+"""A row has the same bits whatever rows come with it, whatever its place, and however many threads
+there are.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,38 @@ from torch import nn
 from kdgraph.parents.networks.torch_state import batch_rows, in_batches, narrow, recording
 
 MODULES = {
-    # Odd widths and few outputs: without _WideProducts, torch's product of (7, 17, 3) depends on the place of the row.
-    "narrow": ((7,), nn.Sequential(nn.Linear(7, 17), nn.ReLU(), nn.Linear(17, 5), nn.ReLU(), nn.Linear(5, 3))),
+    # Odd widths and few outputs: without _WideProducts, torch's product of (7, 17, 3) depends on
+    # the place of the row.
+    "narrow": (
+        (7,),
+        nn.Sequential(nn.Linear(7, 17), nn.ReLU(), nn.Linear(17, 5), nn.ReLU(), nn.Linear(5, 3)),
+    ),
     "wide": ((50,), nn.Sequential(nn.Linear(50, 301), nn.ReLU(), nn.Linear(301, 2))),
-    "one output, no bias": ((13,), nn.Sequential(nn.Linear(13, 65, bias=False), nn.Tanh(), nn.Linear(65, 1, bias=False))),
-    "smooth": ((7,), nn.Sequential(nn.Linear(7, 17), nn.BatchNorm1d(17), nn.GELU(), nn.Linear(17, 3), nn.Softmax(dim=1))),
-    "images": ((3, 13, 17), nn.Sequential(nn.Conv2d(3, 5, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(5 * 5 * 7, 10))),
+    "one output, no bias": (
+        (13,),
+        nn.Sequential(nn.Linear(13, 65, bias=False), nn.Tanh(), nn.Linear(65, 1, bias=False)),
+    ),
+    "smooth": (
+        (7,),
+        nn.Sequential(
+            nn.Linear(7, 17), nn.BatchNorm1d(17), nn.GELU(), nn.Linear(17, 3), nn.Softmax(dim=1)
+        ),
+    ),
+    "images": (
+        (3, 13, 17),
+        nn.Sequential(
+            nn.Conv2d(3, 5, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(5 * 5 * 7, 10)
+        ),
+    ),
     "normed images": (
         (1, 20, 20),
-        nn.Sequential(nn.Conv2d(1, 3, 5, bias=False), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(768, 3)),
+        nn.Sequential(
+            nn.Conv2d(1, 3, 5, bias=False),
+            nn.BatchNorm2d(3),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(768, 3),
+        ),
     ),
 }
 
@@ -89,16 +114,30 @@ def test_every_batch_is_full_and_runs_on_one_thread():
     seen = []
 
     def look(batch):
-        seen.append((tuple(batch.shape), torch.get_num_threads(), torch.is_inference_mode_enabled(), batch.dtype))
+        seen.append(
+            (
+                tuple(batch.shape),
+                torch.get_num_threads(),
+                torch.is_inference_mode_enabled(),
+                batch.dtype,
+            )
+        )
         return batch.sum(dim=1), batch.numpy()[:, :1] > 0
 
     X = np.ones((600, 3))
     sums, positive = in_batches(X, look, input_shape=(3,), n_jobs=2)
     assert seen == [((256, 3), 1, True, torch.float32)] * 3
-    assert np.array_equal(sums, np.full(600, 3, np.float32)) and positive.shape == (600, 1) and positive.dtype == bool
+    assert (
+        np.array_equal(sums, np.full(600, 3, np.float32))
+        and positive.shape == (600, 1)
+        and positive.dtype == bool
+    )
 
 
-@pytest.mark.parametrize(("shape", "rows"), [((2,), 256), ((5000,), 256), ((1, 8, 8), 256), ((3, 32, 32), 64), ((3, 224, 224), 8)])
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [((2,), 256), ((5000,), 256), ((1, 8, 8), 256), ((3, 32, 32), 64), ((3, 224, 224), 8)],
+)
 def test_rows_of_a_batch(shape, rows):
     assert batch_rows(shape) == rows
 
@@ -115,17 +154,26 @@ def test_narrow_keeps_directions():
     X = rng.normal(size=(50, 6))
     far = X * np.logspace(0, 300, 50)[:, None]
     narrowed = narrow(far).astype(float)
-    assert np.isfinite(narrowed).all() and np.abs(narrowed).max() < 1.0000001e15  # the float32 next to 1e15
+    assert (
+        np.isfinite(narrowed).all() and np.abs(narrowed).max() < 1.0000001e15
+    )  # the float32 next to 1e15
     cosine = (narrowed * X).sum(1) / np.linalg.norm(narrowed, axis=1) / np.linalg.norm(X, axis=1)
-    assert (cosine > 1 - 1e-12).all()  # six numbers rounded by 6e-8 turn a direction by at most their square
+    assert (
+        cosine > 1 - 1e-12
+    ).all()  # six numbers rounded by 6e-8 turn a direction by at most their square
     near = np.abs(far).max(1) <= 1e15
-    assert np.array_equal(narrowed[near], far[near].astype(np.float32).astype(float)) and 0 < near.sum() < 50
+    assert (
+        np.array_equal(narrowed[near], far[near].astype(np.float32).astype(float))
+        and 0 < near.sum() < 50
+    )
 
 
 def test_narrow_at_the_edges_of_float64():
     largest = np.finfo(float).max
     X = np.array([[largest, -largest, 0.0], [5e-324, 1e-50, 0.0], [1e15, -1e15, 1.0]])
-    assert np.array_equal(narrow(X), np.array([[1e15, -1e15, 0.0], [0.0, 0.0, 0.0], [1e15, -1e15, 1.0]], np.float32))
+    assert np.array_equal(
+        narrow(X), np.array([[1e15, -1e15, 0.0], [0.0, 0.0, 0.0], [1e15, -1e15, 1.0]], np.float32)
+    )
     image = np.full((2, 1, 2, 2), -largest)
     assert np.array_equal(narrow(image), np.full((2, 1, 2, 2), -1e15, np.float32))
     single = np.ones((3, 2), np.float32)
@@ -135,12 +183,20 @@ def test_narrow_at_the_edges_of_float64():
 def test_recording_is_not_written_over_and_leaves_no_hook():
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2)).eval()
     batch = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad(), recording(module, ["", "0", "1"]) as run_it, recording(module, ["2"], inputs=True) as into_last:
+    with (
+        torch.no_grad(),
+        recording(module, ["", "0", "1"]) as run_it,
+        recording(module, ["2"], inputs=True) as into_last,
+    ):
         outputs, before, after = run_it(batch)
         (entering,) = into_last(batch)
         expected = batch @ module[0].weight.T + module[0].bias
         torch.testing.assert_close(before, expected)
-        assert (before < 0).any() and torch.equal(after, before.relu()) and torch.equal(entering, after)
+        assert (
+            (before < 0).any()
+            and torch.equal(after, before.relu())
+            and torch.equal(entering, after)
+        )
         assert torch.equal(outputs, module(batch))
     assert not any(part._forward_hooks for part in module.modules())
 
@@ -154,6 +210,13 @@ def test_recording_a_layer_that_does_not_run():
         def forward(self, x):
             return self.used(x)
 
-    with recording(Half().eval(), ["unused"]) as run_it, pytest.raises(ValueError, match="did not run") as caught:
+    with (
+        recording(Half().eval(), ["unused"]) as run_it,
+        pytest.raises(ValueError, match="did not run") as caught,
+    ):
         run_it(torch.zeros(1, 2))
-    assert str(caught.value) == "layer 'unused' did not run when the module did: it gives nothing; choose one that the module calls"
+    assert (
+        str(caught.value)
+        == "layer 'unused' did not run when the module did: it gives nothing; choose one that the"
+        " module calls"
+    )

@@ -1,4 +1,6 @@
-"""The training loop against loops written out, and its promises: same seed same bits, cut off and resumed same bits."""
+"""The training loop against loops written out, and its promises: same seed same bits, cut off and
+resumed same bits.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,18 @@ def examples(n: int, seed: int = 0, weights=None) -> Examples:
     y = rng.integers(0, 3, n)
     X = rng.normal(size=(n, 4)) + np.eye(3, 4)[y]
     return Examples(
-        torch.tensor(X, dtype=torch.float32), torch.from_numpy(y), torch.ones(n) if weights is None else torch.tensor(weights).float()
+        torch.tensor(X, dtype=torch.float32),
+        torch.from_numpy(y),
+        torch.ones(n) if weights is None else torch.tensor(weights).float(),
     )
 
 
 def network(seed: int = 0, dropout: float = 0.0, norm: bool = False) -> nn.Sequential:
     with reproducible("cpu", seed):
         middle = [nn.BatchNorm1d(12)] if norm else []
-        return nn.Sequential(nn.Linear(4, 12), *middle, nn.ReLU(), nn.Dropout(dropout), nn.Linear(12, 3))
+        return nn.Sequential(
+            nn.Linear(4, 12), *middle, nn.ReLU(), nn.Dropout(dropout), nn.Linear(12, 3)
+        )
 
 
 def weights_of(module: nn.Module) -> list[torch.Tensor]:
@@ -52,9 +58,13 @@ def equal(a: nn.Module, b: nn.Module) -> bool:
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 def test_one_batch_an_epoch_is_the_optimizer_written_out(optimizer, schedule):
-    """With all rows in one batch, order cancels out: Adam (Kingma and Ba, Algorithm 1) and momentum, in float64."""
+    """With all rows in one batch, order cancels out: Adam (Kingma and Ba, Algorithm 1) and
+    momentum, in float64.
+    """
     data, module = examples(30), network()
-    options = replace(OPTIONS, optimizer=optimizer, schedule=schedule, batch_size=30, weight_decay=0.1)
+    options = replace(
+        OPTIONS, optimizer=optimizer, schedule=schedule, batch_size=30, weight_decay=0.1
+    )
     twin = network().double()
     train(module, data, cross_entropy, options, seed=0)
     parameters = list(twin.parameters())
@@ -62,7 +72,9 @@ def test_one_batch_an_epoch_is_the_optimizer_written_out(optimizer, schedule):
     for epoch in range(6):
         rate = 0.01 * (0.5 * (1 + np.cos(np.pi * epoch / 6)) if schedule == "cosine" else 1)
         loss = nn.functional.cross_entropy(twin(data.inputs.double()), data.targets)
-        for i, (p, g) in enumerate(zip(parameters, torch.autograd.grad(loss, parameters), strict=True)):
+        for i, (p, g) in enumerate(
+            zip(parameters, torch.autograd.grad(loss, parameters), strict=True)
+        ):
             g = g + 0.1 * p.detach()
             if optimizer == "sgd":
                 first[i] = 0.9 * first[i] + g
@@ -78,14 +90,27 @@ def test_one_batch_an_epoch_is_the_optimizer_written_out(optimizer, schedule):
 
 
 def test_loss_of_the_history_is_the_mean_over_rows():
-    """At a learning rate of (almost) 0 the weights stay, and batches of 16, 16, 16 and 3 rows give the mean over all 51."""
+    """At a learning rate of (almost) 0 the weights stay, and batches of 16, 16, 16 and 3 rows give
+    the mean over all 51.
+    """
     weights = np.random.default_rng(1).random(51)
     data, validation = examples(51, weights=weights), examples(20, 1)
     module = network()
-    trained = train(module, data, cross_entropy, replace(OPTIONS, learning_rate=1e-30, max_epochs=1), seed=0, validation=validation)
+    trained = train(
+        module,
+        data,
+        cross_entropy,
+        replace(OPTIONS, learning_rate=1e-30, max_epochs=1),
+        seed=0,
+        validation=validation,
+    )
     with torch.no_grad():
-        costs = nn.functional.cross_entropy(network()(data.inputs), data.targets, reduction="none").numpy()
-        held_out = nn.functional.cross_entropy(network()(validation.inputs), validation.targets).item()
+        costs = nn.functional.cross_entropy(
+            network()(data.inputs), data.targets, reduction="none"
+        ).numpy()
+        held_out = nn.functional.cross_entropy(
+            network()(validation.inputs), validation.targets
+        ).item()
     (entry,) = trained.history
     assert entry["epoch"] == 1
     assert entry["loss"] == pytest.approx((weights * costs).mean(), rel=1e-6)  # float32
@@ -100,11 +125,15 @@ def test_rows_of_weight_zero_teach_nothing():
     train(weighted, data, cross_entropy, replace(OPTIONS, batch_size=40, optimizer="sgd"), seed=0)
     train(alone, half, cross_entropy, replace(OPTIONS, batch_size=20, optimizer="sgd"), seed=0)
     for a, b in zip(weights_of(weighted), weights_of(alone), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)  # sums of 40 float32 terms in another order
+        torch.testing.assert_close(
+            a, b, rtol=1e-5, atol=1e-6
+        )  # sums of 40 float32 terms in another order
 
 
 def scripted(losses):
-    """A loss whose validation values are given: the weights that it sees are counted up by one an epoch."""
+    """A loss whose validation values are given: the weights that it sees are counted up by one an
+    epoch.
+    """
     values = iter(losses)
 
     class Counter(nn.Module):
@@ -136,22 +165,42 @@ def scripted(losses):
 def test_early_stopping(losses, patience, n_epochs, best):
     module, loss = scripted(losses)
     one = Examples(torch.zeros(4, 1), torch.zeros(4), torch.ones(4))
-    options = Options(optimizer="adam", learning_rate=1.0, batch_size=4, max_epochs=6, patience=patience)
+    options = Options(
+        optimizer="adam", learning_rate=1.0, batch_size=4, max_epochs=6, patience=patience
+    )
     trained = train(module, one, loss, options, seed=0, validation=one)
     assert (len(trained.history), trained.best_epoch) == (n_epochs, best)
-    # Adam moves by the learning rate while the gradient stays the same, so the count is the epoch of the weights.
+    # Adam moves by the learning rate while the gradient stays the same, so the count is the epoch
+    # of the weights.
     assert module.count.item() == pytest.approx(best, rel=1e-5)
 
 
 def test_without_validation_the_training_loss_decides():
     module = network()
-    trained = train(module, examples(64), cross_entropy, replace(OPTIONS, max_epochs=60, patience=3, learning_rate=0.3), seed=0)
+    trained = train(
+        module,
+        examples(64),
+        cross_entropy,
+        replace(OPTIONS, max_epochs=60, patience=3, learning_rate=0.3),
+        seed=0,
+    )
     losses = [entry["loss"] for entry in trained.history]
-    assert trained.best_epoch == 1 + int(np.argmin(losses)) and len(losses) == trained.best_epoch + 3
+    assert (
+        trained.best_epoch == 1 + int(np.argmin(losses)) and len(losses) == trained.best_epoch + 3
+    )
 
 
 @pytest.mark.parametrize(
-    ("n", "size", "sizes"), [(10, 4, [4, 4, 2]), (9, 4, [4, 5]), (8, 4, [4, 4]), (3, 4, [3]), (1, 4, [1]), (5, 1, [1] * 5), (3, 2, [3])]
+    ("n", "size", "sizes"),
+    [
+        (10, 4, [4, 4, 2]),
+        (9, 4, [4, 5]),
+        (8, 4, [4, 4]),
+        (3, 4, [3]),
+        (1, 4, [1]),
+        (5, 1, [1] * 5),
+        (3, 2, [3]),
+    ],
 )
 def test_batches_take_every_row_once_and_none_alone(n, size, sizes):
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
@@ -162,7 +211,19 @@ def test_batches_take_every_row_once_and_none_alone(n, size, sizes):
 
 @pytest.mark.parametrize("n", [17, 33, 48])
 def test_batch_normalisation_with_any_number_of_rows(n):
-    assert len(train(network(norm=True), examples(n), cross_entropy, OPTIONS, seed=0, validation=examples(17)).history) == 6
+    assert (
+        len(
+            train(
+                network(norm=True),
+                examples(n),
+                cross_entropy,
+                OPTIONS,
+                seed=0,
+                validation=examples(17),
+            ).history
+        )
+        == 6
+    )
 
 
 def test_same_seed_same_bits_and_another_seed_others():
@@ -178,7 +239,11 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("cut", [1, 3, 4])
-@pytest.mark.parametrize("changes", [{}, {"patience": 2, "learning_rate": 0.2}, {"optimizer": "sgd", "schedule": "cosine"}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"patience": 2, "learning_rate": 0.2}, {"optimizer": "sgd", "schedule": "cosine"}],
+    ids=str,
+)
 def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path, monkeypatch, cut, changes):
     monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
     options = replace(OPTIONS, **changes)
@@ -194,9 +259,27 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path, monkeypa
 
     module = network(dropout=0.3, norm=True)
     with pytest.raises(Killed):
-        train(module, data, cross_entropy, options, seed=3, validation=validation, report=report, checkpoint=at(tmp_path))
+        train(
+            module,
+            data,
+            cross_entropy,
+            options,
+            seed=3,
+            validation=validation,
+            report=report,
+            checkpoint=at(tmp_path),
+        )
     resumed = network(seed=9, dropout=0.3, norm=True)
-    trained = train(resumed, data, cross_entropy, options, seed=3, validation=validation, report=report, checkpoint=at(tmp_path))
+    trained = train(
+        resumed,
+        data,
+        cross_entropy,
+        options,
+        seed=3,
+        validation=validation,
+        report=report,
+        checkpoint=at(tmp_path),
+    )
     assert equal(resumed, whole) and trained == expected
     assert seen == list(range(1, len(expected.history) + 1))
 
@@ -209,7 +292,18 @@ def test_a_finished_training_is_not_repeated(tmp_path):
     whole, again = network(), network(seed=5)
     expected = train(whole, examples(50), cross_entropy, OPTIONS, seed=3, checkpoint=at(tmp_path))
     reports = []
-    assert train(again, examples(50), cross_entropy, OPTIONS, seed=3, checkpoint=at(tmp_path), report=reports.append) == expected
+    assert (
+        train(
+            again,
+            examples(50),
+            cross_entropy,
+            OPTIONS,
+            seed=3,
+            checkpoint=at(tmp_path),
+            report=reports.append,
+        )
+        == expected
+    )
     assert equal(whole, again) and reports == []
 
 
@@ -217,9 +311,21 @@ def test_what_is_reported(monkeypatch):
     clock = iter(np.arange(0.0, 100.0, 10.0))
     monkeypatch.setattr("kdgraph.parents.networks.training.time.perf_counter", lambda: next(clock))
     reports = []
-    trained = train(network(), examples(50), cross_entropy, OPTIONS, seed=0, report=reports.append, stage="warming up")
-    assert [(r.epoch, r.of, r.seconds_left, r.stage) for r in reports] == [(e, 6, 10.0 * (6 - e), "warming up") for e in range(1, 7)]
-    assert [(r.loss, r.validation_loss) for r in reports] == [(h["loss"], None) for h in trained.history]
+    trained = train(
+        network(),
+        examples(50),
+        cross_entropy,
+        OPTIONS,
+        seed=0,
+        report=reports.append,
+        stage="warming up",
+    )
+    assert [(r.epoch, r.of, r.seconds_left, r.stage) for r in reports] == [
+        (e, 6, 10.0 * (6 - e), "warming up") for e in range(1, 7)
+    ]
+    assert [(r.loss, r.validation_loss) for r in reports] == [
+        (h["loss"], None) for h in trained.history
+    ]
 
 
 def test_nothing_global_changes():
@@ -238,7 +344,12 @@ def test_trainings_in_two_threads_take_turns():
     expected = network(dropout=0.3)
     train(expected, examples(50), cross_entropy, OPTIONS, seed=1)
     modules = [network(dropout=0.3) for _ in range(3)]
-    workers = [threading.Thread(target=train, args=(m, examples(50), cross_entropy, OPTIONS), kwargs={"seed": 1}) for m in modules]
+    workers = [
+        threading.Thread(
+            target=train, args=(m, examples(50), cross_entropy, OPTIONS), kwargs={"seed": 1}
+        )
+        for m in modules
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -251,14 +362,23 @@ def test_divergence_is_said(patience):
     options = replace(OPTIONS, optimizer="sgd", learning_rate=1e30, patience=patience)
     with pytest.raises(ValueError, match="training diverged") as caught:
         train(network(), examples(50), cross_entropy, options, seed=0)
-    assert str(caught.value) == "training diverged: the loss of epoch 1 is not finite; lower learning_rate, 1e+30, or scale the features"
+    assert (
+        str(caught.value)
+        == "training diverged: the loss of epoch 1 is not finite; lower learning_rate, 1e+30, or"
+        " scale the features"
+    )
 
 
 def test_nothing_to_train():
     with pytest.raises(ValueError, match="Flatten") as caught:
         train(nn.Flatten(), examples(50), cross_entropy, OPTIONS, seed=0)
     assert str(caught.value) == "Flatten has no parameter to train; max_epochs=0 takes it as it is"
-    assert train(nn.Flatten(), examples(50), cross_entropy, replace(OPTIONS, max_epochs=0), seed=0).history == []
+    assert (
+        train(
+            nn.Flatten(), examples(50), cross_entropy, replace(OPTIONS, max_epochs=0), seed=0
+        ).history
+        == []
+    )
 
 
 def test_parameters_that_are_frozen_stay():
@@ -266,13 +386,19 @@ def test_parameters_that_are_frozen_stay():
     module[0].requires_grad_(False)
     before = module[0].weight.clone()
     train(module, examples(50), cross_entropy, OPTIONS, seed=0)
-    assert torch.equal(module[0].weight, before) and not torch.equal(module[3].weight, network()[3].weight)
+    assert torch.equal(module[0].weight, before) and not torch.equal(
+        module[3].weight, network()[3].weight
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 def test_binary_cross_entropy_by_class(n_classes):
     rng = np.random.default_rng(0)
-    logits, targets, weights = rng.normal(scale=4, size=(40, n_classes)), rng.integers(0, n_classes, 40), rng.random(40)
+    logits, targets, weights = (
+        rng.normal(scale=4, size=(40, n_classes)),
+        rng.integers(0, n_classes, 40),
+        rng.random(40),
+    )
     p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     own = np.eye(n_classes)[targets]
     expected = (weights * -(own * np.log(p) + (1 - own) * np.log(1 - p)).mean(1)).mean()
@@ -281,9 +407,16 @@ def test_binary_cross_entropy_by_class(n_classes):
 
 
 def test_binary_cross_entropy_is_finite_where_the_softmax_is_not_soft():
-    """A logit ahead by 200: the wrong row costs (200 + 200) / 3 and its gradient is finite, the right row costs nothing."""
-    logits = torch.tensor([[200.0, 0.0, 0.0], [200.0, 0.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True)
-    losses = [binary_cross_entropy(logits[i : i + 1], torch.tensor([t]), torch.ones(1)) for i, t in enumerate((0, 1, 2))]
+    """A logit ahead by 200: the wrong row costs (200 + 200) / 3 and its gradient is finite, the
+    right row costs nothing.
+    """
+    logits = torch.tensor(
+        [[200.0, 0.0, 0.0], [200.0, 0.0, 0.0], [0.0, 0.0, 0.0]], requires_grad=True
+    )
+    losses = [
+        binary_cross_entropy(logits[i : i + 1], torch.tensor([t]), torch.ones(1))
+        for i, t in enumerate((0, 1, 2))
+    ]
     expected = [0.0, (200 + 200 - np.log(2)) / 3, np.log(3) / 3 + 2 * np.log(1.5) / 3]
     assert [loss.item() for loss in losses] == pytest.approx(expected, rel=1e-6)
     torch.stack(losses).sum().backward()
@@ -293,14 +426,20 @@ def test_binary_cross_entropy_is_finite_where_the_softmax_is_not_soft():
 def test_examples_by_row_and_their_weights():
     data = examples(5, weights=[1, 2, 3, 4, 5])
     inputs, targets, weights = data[torch.tensor([3, 0])]
-    assert torch.equal(inputs, data.inputs[[3, 0]]) and torch.equal(targets, data.targets[[3, 0]]) and weights.tolist() == [4.0, 1.0]
+    assert (
+        torch.equal(inputs, data.inputs[[3, 0]])
+        and torch.equal(targets, data.targets[[3, 0]])
+        and weights.tolist() == [4.0, 1.0]
+    )
     assert data.near("cpu") is data
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("amp", [True, False])
 def test_cuda(amp, tmp_path, monkeypatch):
-    """Trains to the same bits twice, also when cut off, and leaves module and memory where they were."""
+    """Trains to the same bits twice, also when cut off, and leaves module and memory where they
+    were.
+    """
     monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
     options = replace(OPTIONS, device="cuda", amp=amp)
     used = torch.cuda.memory_allocated()
@@ -313,7 +452,18 @@ def test_cuda(amp, tmp_path, monkeypatch):
             raise Killed
 
     with pytest.raises(Killed):
-        train(network(dropout=0.3), examples(50), cross_entropy, options, seed=0, report=report, checkpoint=at(tmp_path))
+        train(
+            network(dropout=0.3),
+            examples(50),
+            cross_entropy,
+            options,
+            seed=0,
+            report=report,
+            checkpoint=at(tmp_path),
+        )
     train(modules[2], examples(50), cross_entropy, options, seed=0, checkpoint=at(tmp_path))
     assert equal(modules[0], modules[1]) and equal(modules[0], modules[2])
-    assert all(p.device.type == "cpu" for p in modules[0].parameters()) and torch.cuda.memory_allocated() == used
+    assert (
+        all(p.device.type == "cpu" for p in modules[0].parameters())
+        and torch.cuda.memory_allocated() == used
+    )

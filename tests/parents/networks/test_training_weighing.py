@@ -1,4 +1,6 @@
-"""Networks that are calibrated in training: which weight is kept, and what else of a training that needs."""
+"""Networks that are calibrated in training: which weight is kept, and what else of a training that
+needs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from kdgraph.errors import ParameterError
 from kdgraph.metrics import mmce, nll
 from kdgraph.parents.networks import MultilayerPerceptron, MultilayerPerceptronEnsemble, training
 
-SMALL = {"hidden": (32,), "learning_rate": 0.02, "batch_size": 32, "max_epochs": 8, "device": "cpu", "random_state": 0}
+SMALL = {
+    "hidden": (32,),
+    "learning_rate": 0.02,
+    "batch_size": 32,
+    "max_epochs": 8,
+    "device": "cpu",
+    "random_state": 0,
+}
 
 
 def noisy(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +40,10 @@ def same(a, b) -> bool:
 
 
 def test_a_weight_of_none_is_the_cross_entropy_to_the_bit():
-    plain, weighed = mlp(dropout=0.2).fit(*noisy(300)), mlp(dropout=0.2, loss="mmce", mmce_weight=0).fit(*noisy(300))
+    plain, weighed = (
+        mlp(dropout=0.2).fit(*noisy(300)),
+        mlp(dropout=0.2, loss="mmce", mmce_weight=0).fit(*noisy(300)),
+    )
     assert same(plain, weighed) and weighed.history_ == plain.history_ and weighed.mmce_weight_ == 0
     assert not hasattr(plain, "mmce_weight_")
 
@@ -55,7 +67,9 @@ def test_of_several_weights_the_lowest_nll_of_held_out_rows_is_kept():
 
 
 def of_many_features(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """20 features of which two tell something: a network that learns the rows by heart is too sure of others."""
+    """20 features of which two tell something: a network that learns the rows by heart is too sure
+    of others.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 20))
     return X, (X[:, 0] + X[:, 1] + rng.normal(size=n) > 0).astype(int)
@@ -65,7 +79,10 @@ def test_it_calibrates_a_network_that_would_be_too_sure():
     """On new rows the error was 0.11 to 0.16 without it in five seeds, and 0.05 to 0.10 with it."""
     test = of_many_features(2000, 1)
     options = {"max_epochs": 30, "patience": None, "hidden": (64,), "learning_rate": 0.005}
-    plain, calibrated = (mlp(**options, **more).fit(*of_many_features(200, 0)) for more in ({}, {"loss": "mmce", "mmce_weight": 8.0}))
+    plain, calibrated = (
+        mlp(**options, **more).fit(*of_many_features(200, 0))
+        for more in ({}, {"loss": "mmce", "mmce_weight": 8.0})
+    )
     errors = [mmce(test[1], net.predict_proba(test[0])) for net in (plain, calibrated)]
     assert errors[1] < 0.8 * errors[0]
     assert calibrated.score(*test) > plain.score(*test) - 0.02
@@ -75,7 +92,10 @@ def test_an_ensemble_is_calibrated_too():
     """On new rows the error was 0.10 to 0.13 without it in four seeds, and 0.03 to 0.07 with it."""
     train, test = of_many_features(100, 0), of_many_features(2000, 1)
     options = {**SMALL, "members": 2, "patience": None}
-    plain, calibrated = (MultilayerPerceptronEnsemble(**options, **more).fit(*train) for more in ({}, {"loss": "mmce", "mmce_weight": 8.0}))
+    plain, calibrated = (
+        MultilayerPerceptronEnsemble(**options, **more).fit(*train)
+        for more in ({}, {"loss": "mmce", "mmce_weight": 8.0})
+    )
     errors = [mmce(test[1], net.predict_proba(test[0])) for net in (plain, calibrated)]
     assert errors[1] < 0.8 * errors[0] and calibrated.score(*test) > plain.score(*test) - 0.02
 
@@ -87,8 +107,10 @@ def test_an_ensemble_is_calibrated_too():
         ({"mmce_weight": []}, "mmce_weight must have at least one number, got []"),
         (
             {"mmce_weight": [0, 1], "patience": None},
-            "mmce_weight must be one number, got [0.0, 1.0]: without held-out rows (patience=null or stop_on=train) "
-            "nothing chooses among several",
+            (
+                "mmce_weight must be one number, got [0.0, 1.0]: without held-out rows"
+                " (patience=null or stop_on=train) nothing chooses among several"
+            ),
         ),
     ],
 )
@@ -100,7 +122,12 @@ def test_what_is_refused(options, message):
 
 def test_a_training_that_was_cut_off_goes_on_with_its_weight(tmp_path, monkeypatch):
     X, y = noisy(200)
-    options = {"loss": "mmce", "mmce_weight": [0.0, 2.0, 4.0], "max_epochs": 5, "checkpoint": str(tmp_path / "state")}
+    options = {
+        "loss": "mmce",
+        "mmce_weight": [0.0, 2.0, 4.0],
+        "max_epochs": 5,
+        "checkpoint": str(tmp_path / "state"),
+    }
     whole = mlp(**options).fit(X, y)
     assert not list(tmp_path.iterdir())
     epochs = []
@@ -118,7 +145,11 @@ def test_a_training_that_was_cut_off_goes_on_with_its_weight(tmp_path, monkeypat
         mlp(**options).fit(X, y)
     assert len(list(tmp_path.iterdir())) == 2
     resumed = mlp(**options).fit(X, y)
-    assert same(resumed, whole) and resumed.mmce_nll_ == whole.mmce_nll_ and epochs[8:] == [2.0] * 3 + [4.0] * 5
+    assert (
+        same(resumed, whole)
+        and resumed.mmce_nll_ == whole.mmce_nll_
+        and epochs[8:] == [2.0] * 3 + [4.0] * 5
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -130,10 +161,14 @@ def test_accuracy_decides_which_epoch_is_kept():
     net = mlp(stop_on="validation_accuracy", patience=5, max_epochs=60, hidden=(64, 64)).fit(X, y)
     errors = [entry["validation_error"] for entry in net.history_]
     assert net.best_epoch_ == 1 + int(np.argmin(errors)) and net.n_epochs_ == net.best_epoch_ + 5
-    assert 1 - net.score(X[rows := held_out(X, y, 0)], y[rows]) == pytest.approx(min(errors), abs=1e-12)
+    assert 1 - net.score(X[rows := held_out(X, y, 0)], y[rows]) == pytest.approx(
+        min(errors), abs=1e-12
+    )
     by_loss = mlp(patience=5, max_epochs=60, hidden=(64, 64)).fit(X, y)
     assert "validation_error" not in by_loss.history_[0] and by_loss.best_epoch_ != net.best_epoch_
-    for one, other in zip(net.history_, by_loss.history_, strict=False):  # until one of them stops, they are the same training
+    for one, other in zip(
+        net.history_, by_loss.history_, strict=False
+    ):  # until one of them stops, they are the same training
         assert (one["loss"], one["validation_loss"]) == (other["loss"], other["validation_loss"])
 
 
@@ -144,11 +179,15 @@ def test_weights_of_rows_count_in_that_accuracy():
     rows = held_out(X, y, 0)
     wrong = net.predict(X[rows]) != y[rows]
     expected = (wrong * weight[rows]).sum() / weight[rows].sum()
-    assert net.history_[net.best_epoch_ - 1]["validation_error"] == pytest.approx(expected, abs=1e-6)  # float32
+    assert net.history_[net.best_epoch_ - 1]["validation_error"] == pytest.approx(
+        expected, abs=1e-6
+    )  # float32
 
 
 def test_a_network_that_is_too_sure_has_learnt_something_if_it_is_right(recwarn):
-    """Of accuracy that stops late the loss may be above that of the class shares, and nothing is wrong with the training."""
+    """Of accuracy that stops late the loss may be above that of the class shares, and nothing is
+    wrong with the training.
+    """
     X, y = noisy(300)
     net = mlp(stop_on="validation_accuracy", max_epochs=5).fit(X, y)
     net.history_[net.best_epoch_ - 1]["validation_loss"] = 5.0

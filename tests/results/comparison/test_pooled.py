@@ -17,24 +17,47 @@ def of(record, method: str, sets: dict[str, float | None], dataset: str = "a", p
             {**entry, "of": "calibrated", "ood": name, "value": value},
             {**entry, "of": "parent", "ood": name, "value": parent},
         ]
-    made["about_metrics"]["auroc"] = {"label": "AUROC", "better": "higher", "unit": None, "detects": True, "metric": None}
+    made["about_metrics"]["auroc"] = {
+        "label": "AUROC",
+        "better": "higher",
+        "unit": None,
+        "detects": True,
+        "metric": None,
+    }
     return made
 
 
 def test_it_is_the_mean_over_the_sets_and_all_else_stays(record, found) -> None:
-    one = pooled(study(found([of(record, "kdf", {"near": 0.6, "far": 1.0}), of(record, "isotonic", {"near": 0.7, "far": 0.8})])))
+    one = pooled(
+        study(
+            found(
+                [
+                    of(record, "kdf", {"near": 0.6, "far": 1.0}),
+                    of(record, "isotonic", {"near": 0.7, "far": 0.8}),
+                ]
+            )
+        )
+    )
     assert [measure.label for measure in one.measures] == ["error", "AUROC on 2 sets, their mean"]
     table = one.table(one.measures[1])
-    assert table["kdf"].item() == 0.8 and table["isotonic"].item() == 0.75 and table["random_forest (parent)"].item() == 0.5
+    assert (
+        table["kdf"].item() == 0.8
+        and table["isotonic"].item() == 0.75
+        and table["random_forest (parent)"].item() == 0.5
+    )
     assert one.parent_table(one.measures[1])["kdf"].item() == 0.5
     assert one.table(one.measures[0])["kdf"].item() == 0.1
 
 
-def test_who_lacks_a_set_has_no_mean_and_a_data_set_that_lacks_it_has_one_without(record, found) -> None:
+def test_who_lacks_a_set_has_no_mean_and_a_data_set_that_lacks_it_has_one_without(
+    record, found
+) -> None:
     runs = [
-        of(record, "kdf", {"near": 0.6, "far": 1.0}), of(record, "isotonic", {"far": 0.8}),
-        of(record, "kdf", {"far": 0.9}, "b"), of(record, "isotonic", {"far": 0.7}, "b"),
-    ]  # fmt: skip
+        of(record, "kdf", {"near": 0.6, "far": 1.0}),
+        of(record, "isotonic", {"far": 0.8}),
+        of(record, "kdf", {"far": 0.9}, "b"),
+        of(record, "isotonic", {"far": 0.7}, "b"),
+    ]
     one = pooled(study(found(runs)))
     table = one.table(one.measures[1])
     assert table.loc[("a", "0"), "kdf"] == 0.8 and math.isnan(table.loc[("a", "0"), "isotonic"])

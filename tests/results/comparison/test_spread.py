@@ -18,15 +18,25 @@ def of(found):
 
 @pytest.mark.parametrize(
     ("seeds", "said"),
-    [([3], "seed 3"), ([0, 1], "2 seeds (0, 1)"), ([0, 1, 2], "3 seeds (0–2)"), ([0, 1, 4], "3 seeds (0, 1, 4)")],
+    [
+        ([3], "seed 3"),
+        ([0, 1], "2 seeds (0, 1)"),
+        ([0, 1, 2], "3 seeds (0–2)"),
+        ([0, 1, 4], "3 seeds (0, 1, 4)"),
+    ],
 )
 def test_seeds_in_words(record, of, seeds, said) -> None:
     assert repetitions(of(record("a", seed=s) for s in seeds)) == said
 
 
 def test_seeds_that_are_not_the_same_on_all_data_sets(record, of) -> None:
-    assert repetitions(of([record("a", seed=0), record("b", seed=1)])) == "1 seed each, not the same"
-    assert repetitions(of([*(record("a", seed=s) for s in range(3)), record("b")])) == "1 to 3 seeds each"
+    assert (
+        repetitions(of([record("a", seed=0), record("b", seed=1)])) == "1 seed each, not the same"
+    )
+    assert (
+        repetitions(of([*(record("a", seed=s) for s in range(3)), record("b")]))
+        == "1 to 3 seeds each"
+    )
 
 
 def test_folds_in_words(record, of) -> None:
@@ -36,31 +46,44 @@ def test_folds_in_words(record, of) -> None:
 
 
 def test_one_seed_has_no_spread(record, of) -> None:
-    assert spread(of([record("a"), record("b")])) == ["One seed each: there is no ±, and nothing is tested over seeds."]
+    assert spread(of([record("a"), record("b")])) == [
+        "One seed each: there is no ±, and nothing is tested over seeds."
+    ]
 
 
 def test_a_simulation_draws_its_rows_anew(record, of) -> None:
     assert spread(of(record("a", seed=s) for s in (0, 1))) == [
-        f"± is the standard deviation (n - 1) over seeds: with each, the rows themselves, {CHANGES} change."
+        f"± is the standard deviation (n - 1) over seeds: with each, the rows themselves, {CHANGES}"
+        " change."
     ]
 
 
 def test_a_table_is_split_anew_and_then_seeds_are_not_independent(record, of) -> None:
-    what = f"± is the standard deviation (n - 1) over seeds: with each, the split, {CHANGES} change."
+    what = (
+        f"± is the standard deviation (n - 1) over seeds: with each, the split, {CHANGES} change."
+    )
     assert spread(of(record("a", seed=s, simulated=False) for s in range(6))) == [
         what,
-        "Seeds divide one and the same table, so p values over seeds are too small (Nadeau and Bengio 2003); "
-        "those over data sets are not touched by that.",
+        (
+            "Seeds divide one and the same table, so p values over seeds are too small (Nadeau and"
+            " Bengio 2003); those over data sets are not touched by that."
+        ),
     ]
-    assert spread(of(record("a", seed=s, simulated=False) for s in range(5))) == [what]  # of five no p value is shown
+    assert spread(of(record("a", seed=s, simulated=False) for s in range(5))) == [
+        what
+    ]  # of five no p value is shown
 
 
 def test_a_table_that_comes_split_keeps_its_split(record, of) -> None:
     split = [record("a", seed=s, simulated=False, fingerprint="same") for s in (0, 1)]
-    assert spread(of(split)) == [f"± is the standard deviation (n - 1) over seeds: with each, {CHANGES} change, the split is the same."]
+    assert spread(of(split)) == [
+        f"± is the standard deviation (n - 1) over seeds: with each, {CHANGES} change, the split is"
+        " the same."
+    ]
     both = [*split, *(record("b", seed=s) for s in (0, 1))]
     assert spread(of(both)) == [
-        f"± is the standard deviation (n - 1) over seeds: with each, the split, {CHANGES} change; the split of a is the same."
+        f"± is the standard deviation (n - 1) over seeds: with each, the split, {CHANGES} change;"
+        " the split of a is the same."
     ]
 
 
@@ -72,38 +95,59 @@ def test_even_runs_need_no_caution(record, of) -> None:
 def test_what_is_uneven_is_said(record, of) -> None:
     runs = [record("a", "kdf", seed=s) for s in (0, 1)]
     runs += [record("a", "isotonic", seed=0, values={"error": None}, of_parent={"error": 0.7})]
-    runs += [record("b", "kdf", config={"dataset.n_train": n, "parent.max_depth": 3}) for n in (10, 20)]
+    runs += [
+        record("b", "kdf", config={"dataset.n_train": n, "parent.max_depth": 3}) for n in (10, 20)
+    ]
     one = of(runs)
     assert cautions(one, [compared(one, one.measures[0])]) == [
         "random_forest (parent) on a, seed 0, has two values of error; the first counts.",
         "kdf differs between data sets in parent.max_depth.",
-        "Missing runs, of 4 for each method: isotonic 3. Pairs are of what both have, ranks of what all ranked methods have.",
-        "Settings of one data set count as data sets in tests over data sets, though they are not independent: b 2.",
+        (
+            "Missing runs, of 4 for each method: isotonic 3. Pairs are of what both have, ranks of"
+            " what all ranked methods have."
+        ),
+        (
+            "Settings of one data set count as data sets in tests over data sets, though they are"
+            " not independent: b 2."
+        ),
         "error is not defined in 1 of its 9 numbers.",
     ]
 
 
 def test_a_method_for_classes_lacks_no_run_of_a_regression(record, of) -> None:
     regression = {"calibrator": "none", "recalibrator": "pit", "prior": None}
-    runs = [record("a"), record("b"), record("c", "pit", **regression), record("d", "other", **regression)]
+    runs = [
+        record("a"),
+        record("b"),
+        record("c", "pit", **regression),
+        record("d", "other", **regression),
+    ]
     assert cautions(of([*runs, record("d", "pit", **regression)]), []) == [
-        "Missing runs, of 2 for each method: other 1. Pairs are of what both have, ranks of what all ranked methods have."
+        "Missing runs, of 2 for each method: other 1. Pairs are of what both have, ranks of what"
+        " all ranked methods have."
     ]
     assert cautions(of([*runs, record("e")]), []) == [
-        "Missing runs: other 1 of 2, pit 1 of 2. Pairs are of what both have, ranks of what all ranked methods have."
+        "Missing runs: other 1 of 2, pit 1 of 2. Pairs are of what both have, ranks of what all"
+        " ranked methods have."
     ]
 
 
 def test_what_was_fitted_on_test_rows_is_said(record, of) -> None:
-    one = of([record("a", "pit"), record("a", "pit-as_in_paper", calibrator="pit", protocol="paper")])
+    one = of(
+        [record("a", "pit"), record("a", "pit-as_in_paper", calibrator="pit", protocol="paper")]
+    )
     assert cautions(one, []) == [
-        "Fitted on test rows, or by the rows out of distribution, where the method's paper does so (protocol=paper), so that its numbers "
-        "are no estimate for new rows: pit-as_in_paper."
+        "Fitted on test rows, or by the rows out of distribution, where the method's paper does so"
+        " (protocol=paper), so that its numbers are no estimate for new rows: pit-as_in_paper."
     ]
 
 
 def test_of_many_disagreements_some_are_told(record, of) -> None:
-    runs = [record("a", m, seed=s, of_parent={"error": v}) for s in range(7) for m, v in (("kdf", 0.1), ("isotonic", 0.2))]
+    runs = [
+        record("a", m, seed=s, of_parent={"error": v})
+        for s in range(7)
+        for m, v in (("kdf", 0.1), ("isotonic", 0.2))
+    ]
     said = cautions(of(runs), [])
     assert len(said) == 6 and said[-1] == "2 more such."
 

@@ -11,20 +11,44 @@ from kdgraph.results.usual import choose
 def test_each_number_is_in_its_place_and_the_parent_once(record, found) -> None:
     runs = [
         record(d, m, seed=s, values={"error": v + s / 10}, of_parent={"error": 0.5 + s / 10})
-        for d in ("b", "a") for m, v in (("kdf", 0.1), ("isotonic", 0.2)) for s in (0, 1)
-    ]  # fmt: skip
+        for d in ("b", "a")
+        for m, v in (("kdf", 0.1), ("isotonic", 0.2))
+        for s in (0, 1)
+    ]
     one = study(found(runs))
-    assert one.datasets == ["a", "b"] and one.methods == ["random_forest (parent)", "isotonic", "kdf"]
-    assert one.parents == {"random_forest (parent)"} and one.parent_of["kdf"] == "random_forest (parent)" and one.conflicts == []
+    assert one.datasets == ["a", "b"] and one.methods == [
+        "random_forest (parent)",
+        "isotonic",
+        "kdf",
+    ]
+    assert (
+        one.parents == {"random_forest (parent)"}
+        and one.parent_of["kdf"] == "random_forest (parent)"
+        and one.conflicts == []
+    )
     table = one.table(one.measures[0])
     assert list(table.columns) == one.methods and table.index.names == ["dataset", "repetition"]
-    assert table.loc[("b", "1")].tolist() == [0.6, 0.30000000000000004, 0.2] and table.notna().all(axis=None) and len(table) == 4
+    assert (
+        table.loc[("b", "1")].tolist() == [0.6, 0.30000000000000004, 0.2]
+        and table.notna().all(axis=None)
+        and len(table) == 4
+    )
     parents = one.parent_table(one.measures[0])
-    assert list(parents.columns) == ["isotonic", "kdf"] and parents.loc[("a", "0")].tolist() == [0.5, 0.5]
+    assert list(parents.columns) == ["isotonic", "kdf"] and parents.loc[("a", "0")].tolist() == [
+        0.5,
+        0.5,
+    ]
 
 
 def test_what_is_missing_or_undefined_is_nan(record, found) -> None:
-    one = study(found([record("a", "kdf", values={"error": None, "nll": 0.1}), record("b", "isotonic", values={"error": 0.3})]))
+    one = study(
+        found(
+            [
+                record("a", "kdf", values={"error": None, "nll": 0.1}),
+                record("b", "isotonic", values={"error": 0.3}),
+            ]
+        )
+    )
     error, nll = (one.table(measure) for measure in one.measures)
     assert error["kdf"].isna().all() and error.loc[("b", "0"), "isotonic"] == 0.3
     assert nll.loc[("a", "0"), "kdf"] == 0.1 and nll["isotonic"].isna().all()
@@ -32,34 +56,59 @@ def test_what_is_missing_or_undefined_is_nan(record, found) -> None:
 
 def test_of_runs_that_differ_in_what_is_measured_the_first_number_counts(record, found) -> None:
     same = {"error": 0.1, "nll": None}
-    runs = [record(values=same), record(values=same | {"nll": 0.4, "brier": 0.2}, config={"figures.draw": ["posterior_maps"]})]
+    runs = [
+        record(values=same),
+        record(
+            values=same | {"nll": 0.4, "brier": 0.2}, config={"figures.draw": ["posterior_maps"]}
+        ),
+    ]
     one = study(found(runs))
-    assert [one.table(measure)["kdf"].item() for measure in one.measures] == [0.1, 0.4, 0.2] and one.conflicts == []
+    assert [one.table(measure)["kdf"].item() for measure in one.measures] == [
+        0.1,
+        0.4,
+        0.2,
+    ] and one.conflicts == []
 
 
 def test_numbers_that_disagree_are_told(record, found) -> None:
     parents = [{"error": 0.5, "nll": 0.7}, {"error": 0.5 + 1e-12, "nll": 0.8}]
-    runs = [record("a", m, values={"error": 0.1, "nll": 0.1}, of_parent=of) for m, of in zip(("kdf", "isotonic"), parents, strict=True)]
+    runs = [
+        record("a", m, values={"error": 0.1, "nll": 0.1}, of_parent=of)
+        for m, of in zip(("kdf", "isotonic"), parents, strict=True)
+    ]
     one = study(found(runs))
     assert one.conflicts == ["random_forest (parent) on a, seed 0, has two values of nll"]
     assert one.table(one.measures[1])["random_forest (parent)"].item() == 0.7
-    assert one.parent_table(one.measures[1]).iloc[0].to_dict() == {"isotonic": 0.8, "kdf": 0.7}  # each beside its own
+    assert one.parent_table(one.measures[1]).iloc[0].to_dict() == {
+        "isotonic": 0.8,
+        "kdf": 0.7,
+    }  # each beside its own
 
 
 def test_a_run_of_the_parent_alone_adds_no_method(record, found) -> None:
     one = study(found([record(method="forest", calibrator="none", values={"error": 0.2})]))
-    assert one.methods == ["random_forest (parent)"] and one.table(one.measures[0]).to_numpy().tolist() == [[0.2]]
+    assert one.methods == ["random_forest (parent)"] and one.table(
+        one.measures[0]
+    ).to_numpy().tolist() == [[0.2]]
 
 
 def test_parents_that_stand_in_for_each_other_are_one(record, found) -> None:
-    runs = [record("table", "kdn", parent="mlp"), record("image", "kdn", parent="cnn"), record("image", "kdf")]
+    runs = [
+        record("table", "kdn", parent="mlp"),
+        record("image", "kdn", parent="cnn"),
+        record("image", "kdf"),
+    ]
     one = study(found(runs))
     assert one.methods == ["mlp / cnn (parent)", "random_forest (parent)", "kdf", "kdn"]
     assert one.parent_of == {"kdn": "mlp / cnn (parent)", "kdf": "random_forest (parent)"}
 
 
 def test_two_parents_of_one_data_set_are_two_even_under_one_method(record, found) -> None:
-    runs = [record("a", "kdn", parent="mlp"), record("b", "kdn", parent="cnn"), record("b", "isotonic", parent="mlp")]
+    runs = [
+        record("a", "kdn", parent="mlp"),
+        record("b", "kdn", parent="cnn"),
+        record("b", "isotonic", parent="mlp"),
+    ]
     one = study(found(runs))
     assert one.parents == {"mlp (parent)", "cnn (parent)"} and one.parent_of["kdn"] == "its parent"
 
@@ -68,7 +117,11 @@ def test_folds_are_repetitions_and_sizes_are_data_sets(record, found) -> None:
     folds = [record("a", seed=1, config={"dataset.fold": fold}) for fold in (0, 1)]
     sizes = [record("b", config={"dataset.n_train": n}) for n in (10, 20)]
     one = study(found([*folds, *sizes]))
-    assert one.repetitions == {"a": [(1, 0), (1, 1)], "b n_train=10": [(0,)], "b n_train=20": [(0,)]}
+    assert one.repetitions == {
+        "a": [(1, 0), (1, 1)],
+        "b n_train=10": [(0,)],
+        "b n_train=20": [(0,)],
+    }
 
 
 @pytest.mark.parametrize("names", [["error"], ["nll", "error"]])

@@ -1,4 +1,6 @@
-"""Tables with words around them on a terminal, in Markdown and in LaTeX; and the sections of a comparison."""
+"""Tables with words around them on a terminal, in Markdown and in LaTeX; and the sections of a
+comparison.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from kdgraph.results.comparison.study import study
 from kdgraph.results.comparison.tables import heading, means, of_dataset, over_datasets, remarks
 from kdgraph.results.words import MARK
 
-SECTIONS = [Section("a title", ["", "error", "p_1"], [["kdf", "0.1 ◂", "<0.001"], ["isotonic", "0.25", "–"]], ["◂: best", "more"])]
+SECTIONS = [
+    Section(
+        "a title",
+        ["", "error", "p_1"],
+        [["kdf", "0.1 ◂", "<0.001"], ["isotonic", "0.25", "–"]],
+        ["◂: best", "more"],
+    )
+]
 
 
 def test_on_a_terminal_numbers_stand_below_each_other() -> None:
@@ -41,7 +50,9 @@ def test_a_table_that_is_too_wide_goes_on_below() -> None:
         "  ◂: best",
         "  more",
     ]
-    assert as_text(SECTIONS, width=8).splitlines()[:8] == as_text(SECTIONS, width=22).splitlines()[:8]  # a column is never cut
+    assert (
+        as_text(SECTIONS, width=8).splitlines()[:8] == as_text(SECTIONS, width=22).splitlines()[:8]
+    )  # a column is never cut
 
 
 def test_words_are_wrapped() -> None:
@@ -50,8 +61,15 @@ def test_words_are_wrapped() -> None:
 
 
 def test_markdown_has_the_best_bold() -> None:
-    table = ["|  | error | p\\_1 |".replace("\\", ""), "| --- | ---: | ---: |", "| kdf | **0.1** | &lt;0.001 |", "| isotonic | 0.25 | – |"]
-    assert as_markdown(SECTIONS, "12 runs") == "\n".join(["# 12 runs", "", "## a title", "", *table, "", "bold: best", "", "more", ""])
+    table = [
+        "|  | error | p\\_1 |".replace("\\", ""),
+        "| --- | ---: | ---: |",
+        "| kdf | **0.1** | &lt;0.001 |",
+        "| isotonic | 0.25 | – |",
+    ]
+    assert as_markdown(SECTIONS, "12 runs") == "\n".join(
+        ["# 12 runs", "", "## a title", "", *table, "", "bold: best", "", "more", ""]
+    )
 
 
 def test_latex_has_title_and_notes_as_the_caption() -> None:
@@ -82,7 +100,9 @@ def runs(record, n_datasets: int, n_seeds: int, shift: float = 0.1):
             base = 0.5 + 0.02 * d + 0.002 * s
             for method, change in (("kdf", -shift), ("isotonic", 0.0), ("sigmoid", shift)):
                 given = {"error": base + change, "mmc": 0.9}
-                yield record(f"d{d}", method, seed=s, values=given, of_parent={"error": base, "mmc": 0.8})
+                yield record(
+                    f"d{d}", method, seed=s, values=given, of_parent={"error": base, "mmc": 0.8}
+                )
 
 
 def made(found, records):
@@ -108,7 +128,7 @@ def test_one_data_set_over_its_seeds(record, found) -> None:
         "  kdf        8/0/0 (0.023)",
         "  sigmoid    0/0/8 (0.023)",
     ]
-    (*_, last) = as_text([remarks(one, both, with_spread=True)]).splitlines()
+    *_, last = as_text([remarks(one, both, with_spread=True)]).splitlines()
     assert last == "  Neither direction is better, so nothing is tested: mean max confidence."
     assert over_datasets(both[0], 3) is None
 
@@ -116,8 +136,13 @@ def test_one_data_set_over_its_seeds(record, found) -> None:
 def test_too_few_seeds_have_no_p_and_no_mark(record, found) -> None:
     one, both = made(found, runs(record, 1, 3))
     first, second = of_dataset(one, "d0", both, 3)
-    assert second.title == "d0, 3 seeds, against random_forest (parent): wins/ties/losses" and second.rows[1] == ["kdf", "3/0/0"]
-    assert second.notes == ["With 3 seeds no paired test of 3 methods can be significant at 0.05: that takes 7."]
+    assert (
+        second.title == "d0, 3 seeds, against random_forest (parent): wins/ties/losses"
+        and second.rows[1] == ["kdf", "3/0/0"]
+    )
+    assert second.notes == [
+        "With 3 seeds no paired test of 3 methods can be significant at 0.05: that takes 7."
+    ]
     assert "◂" not in as_text([first])
 
 
@@ -129,26 +154,50 @@ def test_one_seed_has_means_alone(record, found) -> None:
 
 def test_missing_runs_are_dashes_and_fewer_seeds_are_said(record, found) -> None:
     records = list(runs(record, 2, 3))
-    kept = [r for r in records if (r["method"], r["seed"], r["dataset"]["name"]) not in (("kdf", 2, "d0"), ("sigmoid", 0, "d1"))]
+    kept = [
+        r
+        for r in records
+        if (r["method"], r["seed"], r["dataset"]["name"])
+        not in (("kdf", 2, "d0"), ("sigmoid", 0, "d1"))
+    ]
     kept = [r for r in kept if not (r["method"] == "isotonic" and r["dataset"]["name"] == "d1")]
     one, both = made(found, kept)
     assert means(one, both[0], 3).rows == [
         ["d0", "0.502 ± 0.002", "0.502 ± 0.002", "0.401 ± 0.001 (n=2)", "0.602 ± 0.002"],
         ["d1", "0.522 ± 0.002", "–", "0.422 ± 0.002", "0.623 ± 0.001 (n=2)"],
     ]
-    assert [row[0] for row in of_dataset(one, "d1", both, 3)[0].rows] == ["random_forest (parent)", "kdf", "sigmoid"]
+    assert [row[0] for row in of_dataset(one, "d1", both, 3)[0].rows] == [
+        "random_forest (parent)",
+        "kdf",
+        "sigmoid",
+    ]
 
 
 def test_all_data_sets_together(record, found) -> None:
     _, (error, mmc) = made(found, runs(record, 12, 2))
     assert as_text([over_datasets(error, 3)]).splitlines() == [
         "error, lower is better, 12 data sets, against random_forest (parent)",
-        "                           mean rank     median   wins/ties/losses   median change       p",
-        "  kdf                           1.00 ◂    0.511             12/0/0          −0.100   0.001",
+        (
+            "                           mean rank     median   wins/ties/losses   median change   "
+            "    p"
+        ),
+        (
+            "  kdf                           1.00 ◂    0.511             12/0/0          −0.100  "
+            " 0.001"
+        ),
         "  random_forest (parent)        2.50      0.611",
-        "  isotonic                      2.50      0.611             0/12/0           0.000   1.000",
-        "  sigmoid                       4.00      0.711             0/0/12          +0.100   0.001",
-        "  Friedman over 12 data sets (24 runs of each method): χ² = 36.0, p < 0.001 (exact); ◂: mean rank less than 1.35 from",
+        (
+            "  isotonic                      2.50      0.611             0/12/0           0.000  "
+            " 1.000"
+        ),
+        (
+            "  sigmoid                       4.00      0.711             0/0/12          +0.100  "
+            " 0.001"
+        ),
+        (
+            "  Friedman over 12 data sets (24 runs of each method): χ² = 36.0, p < 0.001 (exact);"
+            " ◂: mean rank less than 1.35 from"
+        ),
         "    the best (Nemenyi, α = 0.05)",
     ]
     assert over_datasets(mmc, 3) is None
@@ -159,42 +208,73 @@ def test_few_data_sets_have_no_p(record, found) -> None:
     section = over_datasets(error, 3)
     assert section.head == ["", "mean rank", "median", "wins/ties/losses", "median change"]
     assert section.notes == [
-        "Friedman over 3 data sets (3 runs of each method): χ² = 0.0, p = 1.000 (exact): nothing is told apart",
+        (
+            "Friedman over 3 data sets (3 runs of each method): χ² = 0.0, p = 1.000 (exact):"
+            " nothing is told apart"
+        ),
         "With 3 data sets no paired test of 3 methods can be significant at 0.05: that takes 7.",
     ]
 
 
 def test_two_data_sets_tell_three_methods_apart_in_no_case(record, found) -> None:
-    """Both rank them alike, with an infinite F; so does one of six pairs of data sets between equals."""
+    """Both rank them alike, with an infinite F; so does one of six pairs of data sets between
+    equals.
+    """
     _, (error, _) = made(found, (r for r in runs(record, 2, 4) if r["method"] != "isotonic"))
-    assert over_datasets(error, 3).notes[0] == (
-        "Friedman over 2 data sets (8 runs of each method): χ² = 4.0, p = 0.167 (exact):"
-        " 3 methods on 2 data sets cannot be told apart, whatever their numbers; that takes 3 data sets"
+    assert (
+        over_datasets(error, 3).notes[0]
+        == "Friedman over 2 data sets (8 runs of each method): χ² = 4.0, p = 0.167 (exact): 3"
+        " methods on 2 data sets cannot be told apart, whatever their numbers; that takes 3 data"
+        " sets"
     )
     assert error.best_over_datasets == []
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e5])
 def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, unit) -> None:
-    """Marks, wins, p and ranks of RMSE and CRPS are those of the target in its own unit; numbers have as many digits."""
+    """Marks, wins, p and ranks of RMSE and CRPS are those of the target in its own unit; numbers
+    have as many digits.
+    """
     rng = np.random.default_rng(3)
-    numbers = {(m, d, s): np.round(rng.uniform(0.2, 0.9) + 0.4 * i, 2) for i, m in enumerate("ab") for d in range(7) for s in range(8)}
+    numbers = {
+        (m, d, s): np.round(rng.uniform(0.2, 0.9) + 0.4 * i, 2)
+        for i, m in enumerate("ab")
+        for d in range(7)
+        for s in range(8)
+    }
 
     def tables(scale: float):
         records = [
-            record(f"d{d}", m, seed=s, values={"rmse": scale * value, "crps": scale * value / 3}, of_parent={"rmse": scale, "crps": scale},
-                   parent="linear", prior=None)
+            record(
+                f"d{d}",
+                m,
+                seed=s,
+                values={"rmse": scale * value, "crps": scale * value / 3},
+                of_parent={"rmse": scale, "crps": scale},
+                parent="linear",
+                prior=None,
+            )
             for (m, d, s), value in numbers.items()
-        ]  # fmt: skip
+        ]
         one, both = made(found, records)
-        return both, [section for d in one.datasets for section in of_dataset(one, d, both, 4)], [over_datasets(m, 4) for m in both]
+        return (
+            both,
+            [section for d in one.datasets for section in of_dataset(one, d, both, 4)],
+            [over_datasets(m, 4) for m in both],
+        )
 
     (own, own_each, own_all), (other, other_each, other_all) = tables(1.0), tables(unit)
     for a, b in zip(own, other, strict=True):
-        assert a.ranks == b.ranks and a.best == b.best and a.best_over_datasets == b.best_over_datasets
-        assert [(x.comparison, x.p) for x in a.over_datasets.values()] == [(x.comparison, x.p) for x in b.over_datasets.values()]
+        assert (
+            a.ranks == b.ranks and a.best == b.best and a.best_over_datasets == b.best_over_datasets
+        )
+        assert [(x.comparison, x.p) for x in a.over_datasets.values()] == [
+            (x.comparison, x.p) for x in b.over_datasets.values()
+        ]
         for dataset in a.over_seeds:
-            assert [x.comparison for x in a.over_seeds[dataset].values()] == [x.comparison for x in b.over_seeds[dataset].values()]
+            assert [x.comparison for x in a.over_seeds[dataset].values()] == [
+                x.comparison for x in b.over_seeds[dataset].values()
+            ]
         assert any(a.best.values())
     for a, b in zip(own_each, other_each, strict=True):
         assert a.title == b.title and [[MARK in cell for cell in row] for row in a.rows] == [
@@ -208,7 +288,11 @@ def test_a_target_in_other_units_changes_nothing_but_the_numbers(record, found, 
 
 
 def test_a_method_that_is_not_ranked_is_listed_with_its_data_sets(record, found) -> None:
-    records = [r for r in runs(record, 8, 1) if r["method"] != "sigmoid" or r["dataset"]["name"] in ("d0", "d1")]
+    records = [
+        r
+        for r in runs(record, 8, 1)
+        if r["method"] != "sigmoid" or r["dataset"]["name"] in ("d0", "d1")
+    ]
     _, (error, _) = made(found, records)
     section = over_datasets(error, 2)
     assert section.head[:3] == ["", "mean rank", "data sets"]
@@ -220,19 +304,45 @@ def test_two_methods_have_no_ranks(record, found) -> None:
     _, (error, _) = made(found, (r for r in runs(record, 6, 1) if r["method"] == "kdf"))
     section = over_datasets(error, 2)
     assert section.head == ["", "median", "wins/ties/losses", "median change", "p"]
-    assert section.rows == [["kdf", "0.45 ◂", "6/0/0", "−0.10", "0.031"], ["random_forest (parent)", "0.55", "", "", ""]]
+    assert section.rows == [
+        ["kdf", "0.45 ◂", "6/0/0", "−0.10", "0.031"],
+        ["random_forest (parent)", "0.55", "", "", ""],
+    ]
 
 
 def test_the_long_table_has_every_mean_and_test(record, found) -> None:
     one, both = made(found, runs(record, 12, 2))
     table = rows(one, both)
-    assert list(table) == list(COLUMNS) and {len(values) for values in table.values()} == {2 * 12 * 4 + 4}
+    assert list(table) == list(COLUMNS) and {len(values) for values in table.values()} == {
+        2 * 12 * 4 + 4
+    }
     at = table["over"].index("data sets") + 1  # kdf or another of the error
     last = {name: values[at] for name, values in table.items()}
-    assert last["dataset"] is None and last["measure"] == "error" and last["n"] == 12 and last["baseline"] == "random_forest (parent)"
-    kdf = [i for i, name in enumerate(table["method"]) if name == "kdf" and table["over"][i] == "data sets"]
+    assert (
+        last["dataset"] is None
+        and last["measure"] == "error"
+        and last["n"] == 12
+        and last["baseline"] == "random_forest (parent)"
+    )
+    kdf = [
+        i
+        for i, name in enumerate(table["method"])
+        if name == "kdf" and table["over"][i] == "data sets"
+    ]
     row = {name: values[kdf[0]] for name, values in table.items()}
-    assert (row["wins"], row["ties"], row["losses"], row["mean_rank"], row["best"]) == (12, 0, 0, 1.0, True)
+    assert (row["wins"], row["ties"], row["losses"], row["mean_rank"], row["best"]) == (
+        12,
+        0,
+        0,
+        1.0,
+        True,
+    )
     assert np.isclose(row["median_change"], -0.1) and np.isclose(row["p"], 3 * 2 / 2**12)
     first = {name: values[0] for name, values in table.items()}
-    assert first["over"] == "seeds" and first["dataset"] == "d0" and first["n"] == 2 and first["best"] is None and first["median"] is None
+    assert (
+        first["over"] == "seeds"
+        and first["dataset"] == "d0"
+        and first["n"] == 2
+        and first["best"] is None
+        and first["median"] is None
+    )

@@ -1,4 +1,6 @@
-"""New rows: read in any pieces they are the rows that the model was fitted on, or one line says what is wrong."""
+"""New rows: read in any pieces they are the rows that the model was fitted on, or one line says
+what is wrong.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,28 @@ FEATURES = [
 
 
 def schema(**parts) -> Schema:
-    known = {"dataset": "mine", "target": "label", "features": FEATURES, "shape": [5], "text": None, "classes": ["u", "v"]}
-    more = {"scaling": {"shift": 0.0, "size": 1.0}, "missing": [], "encoding": "utf-8", "separator": None, "ood_score": "density"}
+    known = {
+        "dataset": "mine",
+        "target": "label",
+        "features": FEATURES,
+        "shape": [5],
+        "text": None,
+        "classes": ["u", "v"],
+    }
+    more = {
+        "scaling": {"shift": 0.0, "size": 1.0},
+        "missing": [],
+        "encoding": "utf-8",
+        "separator": None,
+        "ood_score": "density",
+    }
     return Schema(**{**known, **more, **parts})
 
 
 def read(path: Path, of: Schema | None = None, rows: int = 2, unseen="refuse") -> np.ndarray:
-    return np.concatenate([block.X for block in NewRows(path, of or schema(), unseen, lambda line: None).blocks(rows)])
+    return np.concatenate(
+        [block.X for block in NewRows(path, of or schema(), unseen, lambda line: None).blocks(rows)]
+    )
 
 
 def written(folder: Path, ending: str, frame: pd.DataFrame = FRAME) -> Path:
@@ -54,12 +71,26 @@ def written(folder: Path, ending: str, frame: pd.DataFrame = FRAME) -> Path:
     if ending == ".parquet":
         frame.to_parquet(path)
     elif ending == ".arff":
-        kinds = {"age": "NUMERIC", "n": "NUMERIC", "sure": "{False,True}", "color": "{blue,'light blue',red}", "month": "{1,2,12}"}
-        head = "@RELATION new\n" + "".join(f"@ATTRIBUTE {name} {kinds.get(name, '{u,v}')}\n" for name in frame) + "@DATA\n"
-        cells = (
-            frame.astype(object).where(frame.notna(), "?").map(lambda cell: f"'{cell}'" if isinstance(cell, str) and " " in cell else cell)
+        kinds = {
+            "age": "NUMERIC",
+            "n": "NUMERIC",
+            "sure": "{False,True}",
+            "color": "{blue,'light blue',red}",
+            "month": "{1,2,12}",
+        }
+        head = (
+            "@RELATION new\n"
+            + "".join(f"@ATTRIBUTE {name} {kinds.get(name, '{u,v}')}\n" for name in frame)
+            + "@DATA\n"
         )
-        path.write_text(head + "\n".join(",".join(map(str, row)) for row in cells.to_numpy()) + "\n")
+        cells = (
+            frame.astype(object)
+            .where(frame.notna(), "?")
+            .map(lambda cell: f"'{cell}'" if isinstance(cell, str) and " " in cell else cell)
+        )
+        path.write_text(
+            head + "\n".join(",".join(map(str, row)) for row in cells.to_numpy()) + "\n"
+        )
     else:
         frame.to_csv(path, index=False, sep="\t" if ".tsv" in ending else ",")
     return path
@@ -70,7 +101,10 @@ def written(folder: Path, ending: str, frame: pd.DataFrame = FRAME) -> Path:
 def test_the_rows_are_those_that_training_would_read(tmp_path, ending, rows):
     path = written(tmp_path, ending)
     trained = TableFile(str(path), "label", categorical=["month"]).load()
-    features = [Feature(name, values and list(values)) for name, values in zip(trained.feature_names, trained.categories, strict=True)]
+    features = [
+        Feature(name, values and list(values))
+        for name, values in zip(trained.feature_names, trained.categories, strict=True)
+    ]
     np.testing.assert_array_equal(read(path, schema(features=features), rows), trained.X)
 
 
@@ -80,7 +114,10 @@ FRACTIONS, WHOLE = st.floats(-1e17, 1e17, allow_nan=False), st.integers(-(10**17
 @given(st.lists(FRACTIONS | WHOLE | st.just(""), min_size=1, max_size=8), st.integers(1, 4))
 @settings(max_examples=60, deadline=None)
 def test_a_number_is_the_same_whatever_stands_above_and_below_it(tmp_path_factory, numbers, rows):
-    path, of = tmp_path_factory.mktemp("numbers") / "new.csv", schema(features=[Feature("x"), Feature("y")], shape=[2])
+    path, of = (
+        tmp_path_factory.mktemp("numbers") / "new.csv",
+        schema(features=[Feature("x"), Feature("y")], shape=[2]),
+    )
     pd.DataFrame({"x": [str(number) for number in numbers], "y": 1}).to_csv(path, index=False)
     np.testing.assert_array_equal(read(path, of, rows), read(path, of, 100))
 
@@ -91,7 +128,9 @@ def test_a_number_is_the_one_that_training_reads(tmp_path_factory, numbers):
     path = tmp_path_factory.mktemp("numbers") / "new.csv"
     pd.DataFrame({"x": [str(number) for number in numbers]}).to_csv(path, index=False)
     expected = pd.read_csv(path)["x"].to_numpy(dtype=np.float64)
-    np.testing.assert_array_equal(read(path, schema(features=[Feature("x")], shape=[1]))[:, 0], expected)
+    np.testing.assert_array_equal(
+        read(path, schema(features=[Feature("x")], shape=[1]))[:, 0], expected
+    )
 
 
 def test_columns_come_in_any_order_and_others_are_said_once(tmp_path):
@@ -113,47 +152,97 @@ def test_cells_that_the_run_read_as_missing_are_missing(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("age,n,sure,color,month\n?,-1,True,?,1\n2,3,False,red,-1\n")
     X = read(path, schema(missing=["?", -1]))
-    assert np.isnan(X).tolist() == [[True, True, False, True, False], [False, False, False, False, True]]
+    assert np.isnan(X).tolist() == [
+        [True, True, False, True, False],
+        [False, False, False, False, True],
+    ]
 
 
 def test_whole_numbers_may_be_written_as_fractions(tmp_path):
-    assert read(written(tmp_path, ".csv", FRAME.assign(month=[1.0, 2.0, 1.0, 12.0, 2.0, 1.0])))[:, 4].tolist() == [0, 1, 0, 2, 1, 0]
+    assert read(written(tmp_path, ".csv", FRAME.assign(month=[1.0, 2.0, 1.0, 12.0, 2.0, 1.0])))[
+        :, 4
+    ].tolist() == [0, 1, 0, 2, 1, 0]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(columns="color"), "has no column 'color', which the model needs; did you mean 'colour'?"),
-        (lambda f: f[["label"]], "has no column 'age' (nor n, sure, color, month), which the model needs; it has label, colour"),
-        (lambda f: f.assign(age=["1", "2", "3", "old", "5", "6"]), "column 'age' has 'old' in row 3, and the model takes numbers there"),
-        (lambda f: f.assign(age=[1, 2, 3, 4, np.inf, 6]), "column 'age' has inf in row 4, and numbers must be finite and below 1e18"),
-        (lambda f: f.assign(n=1e18), "column 'n' has 1e+18 in row 0, and numbers must be finite and below 1e18"),
+        (
+            lambda f: f.drop(columns="color"),
+            "has no column 'color', which the model needs; did you mean 'colour'?",
+        ),
+        (
+            lambda f: f[["label"]],
+            (
+                "has no column 'age' (nor n, sure, color, month), which the model needs; it has"
+                " label, colour"
+            ),
+        ),
+        (
+            lambda f: f.assign(age=["1", "2", "3", "old", "5", "6"]),
+            "column 'age' has 'old' in row 3, and the model takes numbers there",
+        ),
+        (
+            lambda f: f.assign(age=[1, 2, 3, 4, np.inf, 6]),
+            "column 'age' has inf in row 4, and numbers must be finite and below 1e18",
+        ),
+        (
+            lambda f: f.assign(n=1e18),
+            "column 'n' has 1e+18 in row 0, and numbers must be finite and below 1e18",
+        ),
         (
             lambda f: f.assign(color=["red", "blue", "red", "red", "green", "red"]),
-            "column 'color' has 'green' in row 4, and the training data have blue, light blue, red; "
-            "--unseen missing reads such cells as missing",
+            (
+                "column 'color' has 'green' in row 4, and the training data have blue, light blue,"
+                " red; --unseen missing reads such cells as missing"
+            ),
         ),
         (
             lambda f: f.assign(month=[1, 2, 3, 1, 1, 1]),
-            "column 'month' has '3' in row 2, and the training data have 1, 2, 12; --unseen missing reads such cells as missing",
+            (
+                "column 'month' has '3' in row 2, and the training data have 1, 2, 12; --unseen"
+                " missing reads such cells as missing"
+            ),
         ),
     ],
-    ids=["missing column", "missing columns", "text", "infinity", "too large", "category", "number as category"],
+    ids=[
+        "missing column",
+        "missing columns",
+        "text",
+        "infinity",
+        "too large",
+        "category",
+        "number as category",
+    ],
 )
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_what_does_not_fit_is_said_in_one_line(tmp_path, change, message, ending):
     path = written(tmp_path, ending, change(FRAME).assign(colour=1))
     with pytest.raises(DataError) as caught:
         read(path)
-    found = str(caught.value).replace("'1e+18'", "1e+18").replace("'1.0000000000000000e+18'", "1e+18").replace("'inf'", "inf")
+    found = (
+        str(caught.value)
+        .replace("'1e+18'", "1e+18")
+        .replace("'1.0000000000000000e+18'", "1e+18")
+        .replace("'inf'", "inf")
+    )
     assert found.removeprefix(f"--input {path}").lstrip(": ") == message.lstrip()
 
 
 def test_categories_that_are_new_can_be_read_as_missing(tmp_path):
-    path = written(tmp_path, ".csv", FRAME.assign(color=["green", "blue", "pink", "red", "green", None]))
+    path = written(
+        tmp_path, ".csv", FRAME.assign(color=["green", "blue", "pink", "red", "green", None])
+    )
     new = NewRows(path, schema(), "missing", lambda line: None)
     X = np.concatenate([block.X for block in new.blocks(2)])
-    assert np.isnan(X[:, 3]).tolist() == [True, False, True, False, True, True] and new.became_missing == {"color": 3, "month": 0}
+    assert np.isnan(X[:, 3]).tolist() == [
+        True,
+        False,
+        True,
+        False,
+        True,
+        True,
+    ] and new.became_missing == {"color": 3, "month": 0}
 
 
 def groups_read(path: Path, groups: Groups, unseen="refuse") -> list[int]:
@@ -162,7 +251,10 @@ def groups_read(path: Path, groups: Groups, unseen="refuse") -> list[int]:
     return np.concatenate([block.groups for block in blocks]).tolist()
 
 
-MONTHS, COLORS = Groups([Feature("month", ["1", "2", "12"])], ["1", "2", "12"]), Groups([Feature("hue", ["red", "sky"])], ["red", "sky"])
+MONTHS, COLORS = (
+    Groups([Feature("month", ["1", "2", "12"])], ["1", "2", "12"]),
+    Groups([Feature("hue", ["red", "sky"])], ["red", "sky"]),
+)
 LARGEST = Groups([Feature("black"), Feature("white")], ["black", "white", "other"])
 
 
@@ -174,15 +266,27 @@ def test_groups_are_positions_in_the_names_of_a_column_that_may_be_a_feature_too
 
 def test_the_largest_of_several_columns_is_the_group(tmp_path):
     shares = {"black": [0.2, 0.5, 0.0, 1, 0, 3], "white": [0.7, 0.5, 0.0, 0, 1, 4]}
-    assert groups_read(written(tmp_path, ".csv", FRAME.assign(**shares)), LARGEST) == [1, 0, 2, 0, 1, 1]
-    assert groups_read(written(tmp_path, ".csv", FRAME.assign(**shares)), Groups(LARGEST.columns, LARGEST.names[:2])) == [1, 0, -1, 0, 1, 1]
+    assert groups_read(written(tmp_path, ".csv", FRAME.assign(**shares)), LARGEST) == [
+        1,
+        0,
+        2,
+        0,
+        1,
+        1,
+    ]
+    assert groups_read(
+        written(tmp_path, ".csv", FRAME.assign(**shares)),
+        Groups(LARGEST.columns, LARGEST.names[:2]),
+    ) == [1, 0, -1, 0, 1, 1]
 
 
 def test_a_group_that_the_model_does_not_know_is_refused_or_unknown(tmp_path):
     path = written(tmp_path, ".csv", FRAME.assign(hue=["red", "sky", "sky", "red", "grey", "red"]))
     with pytest.raises(DataError) as caught:
         groups_read(path, COLORS)
-    rule = "the model knows the groups red, sky; --unseen missing treats others as it treats all rows"
+    rule = (
+        "the model knows the groups red, sky; --unseen missing treats others as it treats all rows"
+    )
     assert str(caught.value) == f"--input {path}: column 'hue' has 'grey' in row 4, and {rule}"
     assert groups_read(path, COLORS, unseen="missing") == [0, 1, 1, 0, -1, 0]
 
@@ -190,9 +294,14 @@ def test_a_group_that_the_model_does_not_know_is_refused_or_unknown(tmp_path):
 @pytest.mark.parametrize("unseen", ["refuse", "missing"])
 def test_a_row_without_a_group_is_refused(tmp_path, unseen):
     path = written(tmp_path, ".csv", FRAME.assign(hue=["red", None, "sky", "red", "red", "red"]))
-    with pytest.raises(DataError, match=r"column 'hue' has 'nan' in row 1, and the model wants the group of each row$"):
+    with pytest.raises(
+        DataError,
+        match=r"column 'hue' has 'nan' in row 1, and the model wants the group of each row$",
+    ):
         groups_read(path, COLORS, unseen)
-    with pytest.raises(DataError, match=r"^--input .*new.csv has no column 'hue', which the model needs"):
+    with pytest.raises(
+        DataError, match=r"^--input .*new.csv has no column 'hue', which the model needs"
+    ):
         groups_read(written(tmp_path, ".csv"), COLORS)
 
 
@@ -220,14 +329,37 @@ HEADER = b"age,n,sure,color,month\n"
     ("name", "content", "message"),
     [
         ("new.csv", b"", "--input {} is empty"),
-        ("new.csv", HEADER + b"1,1,1,red,1\n1,1,1,red,1,1\n", "--input {} cannot be read: Expected 5 fields in line 3, saw 6"),
-        ("new.csv", HEADER + b"1,1,1,red,1,1\n", "--input {} cannot be read: Length of header or names does not match length of data"),
-        ("new.csv", HEADER + b"1,2,True,\xff,1\n", "--input {} cannot be read: 'utf-8' codec can't decode byte 0xff"),
+        (
+            "new.csv",
+            HEADER + b"1,1,1,red,1\n1,1,1,red,1,1\n",
+            "--input {} cannot be read: Expected 5 fields in line 3, saw 6",
+        ),
+        (
+            "new.csv",
+            HEADER + b"1,1,1,red,1,1\n",
+            "--input {} cannot be read: Length of header or names does not match length of data",
+        ),
+        (
+            "new.csv",
+            HEADER + b"1,2,True,\xff,1\n",
+            "--input {} cannot be read: 'utf-8' codec can't decode byte 0xff",
+        ),
         ("new.csv.gz", b"no gzip", "--input {} cannot be read: Not a gzipped file (b'no')"),
         ("new.parquet", b"PAR1", "--input {} cannot be read: Parquet file size is 4 bytes"),
         ("new.arff", b"@RELATION a\n@DATA\n1\n", "--input {} cannot be read: "),
-        ("new.npz", b"no zip", "--input {}: the model takes text in columns; give a table, such as .csv or .parquet"),
-        ("new.xlsx", b"", "--input {}: the ending says what a file is, and must be one of .csv, .tsv, .parquet, .pq, .arff, .npz"),
+        (
+            "new.npz",
+            b"no zip",
+            "--input {}: the model takes text in columns; give a table, such as .csv or .parquet",
+        ),
+        (
+            "new.xlsx",
+            b"",
+            (
+                "--input {}: the ending says what a file is, and must be one of .csv, .tsv,"
+                " .parquet, .pq, .arff, .npz"
+            ),
+        ),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path, name, content, message):
@@ -249,7 +381,10 @@ def test_a_name_that_is_near_is_offered(tmp_path):
     written(tmp_path, ".csv")
     with pytest.raises(UsageError) as caught:
         read(tmp_path / "nwe.csv")
-    assert str(caught.value) == f"--input {tmp_path / 'nwe.csv'}: no such file; did you mean 'new.csv'?"
+    assert (
+        str(caught.value)
+        == f"--input {tmp_path / 'nwe.csv'}: no such file; did you mean 'new.csv'?"
+    )
 
 
 IMAGES = schema(features=[], shape=[1, 4, 4])
@@ -268,11 +403,26 @@ def test_images_come_from_arrays_and_are_in_0_to_1(tmp_path):
     ("arrays", "message"),
     [
         ({"Y": np.zeros(3)}, " has no array 'X'; it has Y; name the rows X"),
-        ({"X": np.zeros((3, 1, 5, 5))}, ": the model takes rows of shape [1, 4, 4], and those of X have [1, 5, 5]"),
-        ({"X": np.zeros((3, 4))}, ": the model takes rows of shape [1, 4, 4], and those of X have [4]"),
-        ({"X": np.array([["a"]])}, ": X must hold numbers, [n, d] or images [n, c, h, w], got <U1, shape (1, 1)"),
-        ({"X": np.array([[None]], dtype=object)}, ": X must hold numbers, [n, d] or images [n, c, h, w], got object, shape (1, 1)"),
-        ({"X": np.asfortranarray(np.zeros((3, 1, 4, 4)))}, ": X lies column by column; write np.ascontiguousarray(X)"),
+        (
+            {"X": np.zeros((3, 1, 5, 5))},
+            ": the model takes rows of shape [1, 4, 4], and those of X have [1, 5, 5]",
+        ),
+        (
+            {"X": np.zeros((3, 4))},
+            ": the model takes rows of shape [1, 4, 4], and those of X have [4]",
+        ),
+        (
+            {"X": np.array([["a"]])},
+            ": X must hold numbers, [n, d] or images [n, c, h, w], got <U1, shape (1, 1)",
+        ),
+        (
+            {"X": np.array([[None]], dtype=object)},
+            ": X must hold numbers, [n, d] or images [n, c, h, w], got object, shape (1, 1)",
+        ),
+        (
+            {"X": np.asfortranarray(np.zeros((3, 1, 4, 4)))},
+            ": X lies column by column; write np.ascontiguousarray(X)",
+        ),
     ],
     ids=["no X", "other images", "vectors", "text", "objects", "by column"],
 )
@@ -304,10 +454,15 @@ def test_regrouping_keeps_every_row_in_its_order(lengths, rows):
     arrays = np.split(everything, np.cumsum(lengths)[:-1]) if lengths else []
     found = list(regrouped(arrays, rows))
     assert np.array_equal(np.concatenate([np.empty(0, int), *found]), everything)
-    assert [len(array) for array in found[:-1]] == [rows] * max(0, len(found) - 1) and all(1 <= len(array) <= rows for array in found)
+    assert [len(array) for array in found[:-1]] == [rows] * max(0, len(found) - 1) and all(
+        1 <= len(array) <= rows for array in found
+    )
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "features": [{"nme": "a"}]}', '{"format": 7}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"format": 1}', '{"format": 1, "features": [{"nme": "a"}]}', '{"format": 7}'],
+)
 def test_a_schema_that_is_none(tmp_path, content):
     (tmp_path / "schema.json").write_text(content)
     with pytest.raises(DataError, match="do the run again with force=true"):
@@ -316,7 +471,9 @@ def test_a_schema_that_is_none(tmp_path, content):
 
 @pytest.mark.parametrize("ending", [".csv", ".arff", ".parquet"])
 def test_warnings_are_as_before_while_rows_are_used(tmp_path, ending):
-    """Of a reader that is left in the middle too: when it is closed is the garbage collector's choice, in another test perhaps."""
+    """Of a reader that is left in the middle too: when it is closed is the garbage collector's
+    choice, in another test perhaps.
+    """
     before = list(warnings.filters)
     blocks = NewRows(written(tmp_path, ending), schema(), "refuse", lambda line: None).blocks(2)
     next(blocks)
@@ -327,11 +484,16 @@ def test_warnings_are_as_before_while_rows_are_used(tmp_path, ending):
     assert between == before and warnings.filters == of_others != before
 
 
-@pytest.mark.parametrize(("separator", "between"), [(r"\t", "\t"), ("tab", "\t"), ("\t", "\t"), (";", ";"), (r"\s+", "  "), (" ", " ")])
+@pytest.mark.parametrize(
+    ("separator", "between"),
+    [(r"\t", "\t"), ("tab", "\t"), ("\t", "\t"), (";", ";"), (r"\s+", "  "), (" ", " ")],
+)
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
 def test_the_separator_of_the_run_divides_new_rows(tmp_path, separator, between, ending):
     path = tmp_path / f"new{ending}"
-    path.write_text("\n".join(between.join(row) for row in (["y", "x"], ["1.5", "2"], ["3", "4"])) + "\n")
+    path.write_text(
+        "\n".join(between.join(row) for row in (["y", "x"], ["1.5", "2"], ["3", "4"])) + "\n"
+    )
     trained = TableFile(str(path), "y", task="regression", separator=separator).load()
     assert trained.X.tolist() == [[2], [4]]
     of = schema(features=[Feature("x")], shape=[1], separator=separator)
@@ -345,14 +507,18 @@ def test_a_byte_order_mark_decides_how_new_rows_are_decoded(tmp_path, encoding, 
     text = {".csv": "größe\n", ".arff": "@RELATION r\n@ATTRIBUTE größe NUMERIC\n@DATA\n"}[ending]
     path = tmp_path / f"new{ending}"
     path.write_text(text + "1\n2\n", encoding=written_as)
-    assert read(path, schema(features=[Feature("größe")], shape=[1], encoding=encoding)).tolist() == [[1], [2]]
+    assert read(
+        path, schema(features=[Feature("größe")], shape=[1], encoding=encoding)
+    ).tolist() == [[1], [2]]
 
 
 @pytest.mark.parametrize("encoding", ["Latin1", "ISO-8859-1", "cp1252"])
 def test_new_rows_without_a_mark_are_decoded_as_the_run_was(tmp_path, encoding):
     path = tmp_path / "new.csv"
     path.write_text("größe\n1\n", encoding="latin-1")
-    assert read(path, schema(features=[Feature("größe")], shape=[1], encoding=encoding)).tolist() == [[1]]
+    assert read(
+        path, schema(features=[Feature("größe")], shape=[1], encoding=encoding)
+    ).tolist() == [[1]]
 
 
 @pytest.mark.parametrize("line", ["", "sep=;\n"])
@@ -366,7 +532,10 @@ def test_excels_line_is_no_header_of_new_rows(tmp_path, line):
 def test_new_rows_with_another_separator_are_refused_with_that_of_the_run(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("x;y\n1;2\n")
-    message = f"--input {path} has one column, 'x;y'; its cells seem to be separated otherwise; write ',' between them"
+    message = (
+        f"--input {path} has one column, 'x;y'; its cells seem to be separated otherwise; write ','"
+        " between them"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         read(path, schema(features=[Feature("x"), Feature("y")], shape=[2]))
 
@@ -385,15 +554,21 @@ def test_two_columns_of_one_name_are_refused_where_the_model_needs_it(tmp_path):
 def test_an_index_of_parquet_that_has_a_name_is_a_column_of_new_rows(tmp_path, index, rows):
     frame = pd.DataFrame({"x": np.arange(5.0)}, index=pd.Index(index, name="visit"))
     frame.to_parquet(tmp_path / "new.parquet")
-    found = read(tmp_path / "new.parquet", schema(features=[Feature("visit"), Feature("x")], shape=[2]), rows)
+    found = read(
+        tmp_path / "new.parquet", schema(features=[Feature("visit"), Feature("x")], shape=[2]), rows
+    )
     assert found.tolist() == [[float(visit), x] for visit, x in zip(index, range(5), strict=True)]
 
 
 def test_an_index_without_a_name_is_no_column_of_new_rows(tmp_path):
     pd.DataFrame({"x": [1.0, 2.0]}, index=[5, 3]).to_parquet(tmp_path / "new.parquet")
     told = []
-    rows = NewRows(tmp_path / "new.parquet", schema(features=[Feature("x")], shape=[1]), "refuse", told.append)
-    assert np.concatenate([block.X for block in rows.blocks(1)]).tolist() == [[1], [2]] and told == []
+    rows = NewRows(
+        tmp_path / "new.parquet", schema(features=[Feature("x")], shape=[1]), "refuse", told.append
+    )
+    assert (
+        np.concatenate([block.X for block in rows.blocks(1)]).tolist() == [[1], [2]] and told == []
+    )
 
 
 LARGE = 2**53
@@ -405,25 +580,36 @@ def test_large_integers_are_the_categories_and_groups_of_training(tmp_path, endi
     frame = pd.DataFrame({"code": pd.array([LARGE + 1, None, LARGE, LARGE + 2], dtype="Int64")})
     path = tmp_path / f"new{ending}"
     if ending == ".arff":
-        path.write_text("@RELATION n\n@ATTRIBUTE code NUMERIC\n@DATA\n" + f"{LARGE + 1}\n?\n{LARGE}\n{LARGE + 2}\n")
+        path.write_text(
+            "@RELATION n\n@ATTRIBUTE code NUMERIC\n@DATA\n"
+            + f"{LARGE + 1}\n?\n{LARGE}\n{LARGE + 2}\n"
+        )
     elif ending == ".csv":
         frame.to_csv(path, index=False, na_rep="NA")  # a line with one empty cell is no row
     else:
         frame.to_parquet(path)
     names = [str(LARGE + i) for i in range(3)]
-    np.testing.assert_array_equal(read(path, schema(features=[Feature("code", names)], shape=[1]), 2)[:, 0], [1, np.nan, 0, 2])
-    grouped = schema(features=[Feature("code", names)], shape=[1], groups=Groups([Feature("code", names)], names))
+    np.testing.assert_array_equal(
+        read(path, schema(features=[Feature("code", names)], shape=[1]), 2)[:, 0], [1, np.nan, 0, 2]
+    )
+    grouped = schema(
+        features=[Feature("code", names)], shape=[1], groups=Groups([Feature("code", names)], names)
+    )
     if ending != ".arff":
         frame.dropna().to_csv(tmp_path / "full.csv", index=False)
         blocks = NewRows(tmp_path / "full.csv", grouped, "refuse", lambda line: None).blocks(2)
-        assert [int(group) for block in blocks if block.groups is not None for group in block.groups] == [1, 0, 2]
+        assert [
+            int(group) for block in blocks if block.groups is not None for group in block.groups
+        ] == [1, 0, 2]
 
 
 @pytest.mark.parametrize(("cell", "position"), [(f"{LARGE + 1}.0", 1), ("9.007199254740992e15", 0)])
 def test_a_large_category_is_found_digit_by_digit(tmp_path, cell, position):
     (tmp_path / "new.csv").write_text(f"code,a\n{cell},1\n")
     names = [str(LARGE), str(LARGE + 1)]
-    assert read(tmp_path / "new.csv", schema(features=[Feature("code", names)], shape=[1])).tolist() == [[position]]
+    assert read(
+        tmp_path / "new.csv", schema(features=[Feature("code", names)], shape=[1])
+    ).tolist() == [[position]]
 
 
 @pytest.mark.parametrize("cell", ["1e999999999", "NaN ", "sNaN", "Infinity"])
@@ -465,11 +651,18 @@ def test_a_column_without_a_name_is_found_again(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,,label\n1,p,u\n2,q,v\n")
     trained = TableFile(str(path), "label").load()
-    features = [Feature(name, values and list(values)) for name, values in zip(trained.feature_names, trained.categories, strict=True)]
+    features = [
+        Feature(name, values and list(values))
+        for name, values in zip(trained.feature_names, trained.categories, strict=True)
+    ]
     np.testing.assert_array_equal(read(path, schema(features=features, shape=[2])), trained.X)
 
 
-SCORES = {"features": [Feature("a"), Feature("b"), Feature("h1")], "shape": [3], "classes": ["a", "b"]}
+SCORES = {
+    "features": [Feature("a"), Feature("b"), Feature("h1")],
+    "shape": [3],
+    "classes": ["a", "b"],
+}
 
 
 @pytest.mark.parametrize("rows", [1, 2, 100])
@@ -477,7 +670,9 @@ def test_class_scores_become_probabilities_as_in_the_run(tmp_path, rows):
     scores = np.array([[0.501, 0.5, 7.0], [0.333, 0.666, -7.0], [0.25, 0.75, 0.0]])
     pd.DataFrame(scores, columns=["a", "b", "h1"]).to_csv(tmp_path / "new.csv", index=False)
     found = read(tmp_path / "new.csv", schema(**SCORES, scores="probabilities"), rows)
-    np.testing.assert_allclose(found[:, :2], scores[:, :2] / scores[:, :2].sum(axis=1, keepdims=True), rtol=1e-15)
+    np.testing.assert_allclose(
+        found[:, :2], scores[:, :2] / scores[:, :2].sum(axis=1, keepdims=True), rtol=1e-15
+    )
     np.testing.assert_array_equal(found[:, 2], scores[:, 2])
     softmaxes = read(tmp_path / "new.csv", schema(**SCORES, scores="logits"), rows)
     np.testing.assert_allclose(softmaxes[:, :2], softmax(scores[:, :2], axis=1), rtol=1e-15)
@@ -486,12 +681,16 @@ def test_class_scores_become_probabilities_as_in_the_run(tmp_path, rows):
 def test_class_scores_that_are_no_probabilities_are_refused_with_their_row(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("a,b,h1\n.5,.5,0\n.25,.75,0\n3,-1,0\n")
-    found = "row 2 has sum 2 and least score -1 (1 such); the run was made of probabilities; give such"
+    found = (
+        "row 2 has sum 2 and least score -1 (1 such); the run was made of probabilities; give such"
+    )
     message = f"--input {path}: probabilities must be at least 0 and sum to 1 within 0.01, {found}"
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         read(path, schema(**SCORES, scores="probabilities"), 100)
     path.write_text("a,b,h1\n.5,.5,0\n,.75,0\n")
-    with pytest.raises(DataError, match=f"^{re.escape(f'--input {path}: scores must be finite, row 1 is not')}$"):
+    with pytest.raises(
+        DataError, match=f"^{re.escape(f'--input {path}: scores must be finite, row 1 is not')}$"
+    ):
         read(path, schema(**SCORES, scores="logits"), 1)
 
 
@@ -506,7 +705,9 @@ def test_new_texts_become_rows_as_in_training(tmp_path, rows, columns, posts):
     path = tmp_path / "new.csv"
     head = "From: me\n\n"
     titles = [f"{head}Sun at sea", f"{head}NA ice\n> who?\nNorth we go", None]
-    frame = pd.DataFrame({"title": titles, "body": [f"{head}We sail", None, f"{head}snow"], "label": ["a", "b", "a"]})
+    frame = pd.DataFrame(
+        {"title": titles, "body": [f"{head}We sail", None, f"{head}snow"], "label": ["a", "b", "a"]}
+    )
     frame.to_csv(path, index=False)
     trained = TextFile(str(path), text=columns, n_features=16, posts=posts).load()
     np.testing.assert_array_equal(read(path, texts(columns, posts=posts), rows), trained.X)
@@ -522,7 +723,10 @@ def test_new_texts_have_the_mean_of_the_vectors_of_the_run(tmp_path, rows):
     of = schema(features=[], shape=[3], text=Texts(["text"], 16, **known))
     assert read(path, of, rows).tolist() == [[3, 4, 5], [0, 0, 0]]
     vectors.write_text("sun 1 2 3\nsea 5 6 8\n")
-    changed = "has other content than when the run was made; put the former file back, or do the run again with force=true"
+    changed = (
+        "has other content than when the run was made; put the former file back, or do the run"
+        " again with force=true"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(f'dataset.vectors={vectors} {changed}')}$"):
         read(path, of, rows)
 

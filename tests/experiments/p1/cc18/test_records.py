@@ -1,4 +1,6 @@
-"""Runs on many tables: which of them enter, that the parent counts once, and what stands in no table."""
+"""Runs on many tables: which of them enter, that the parent counts once, and what stands in no
+table.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ RADII = (0.5, 1.0, 1.5, 2.0, 5.0)
 METHODS = ("kdf", "isotonic", "gated_isotonic")
 
 
-def test_the_parent_of_several_runs_counts_once_and_radii_inside_the_data_not_at_all(record) -> None:
+def test_the_parent_of_several_runs_counts_once_and_radii_inside_the_data_not_at_all(
+    record,
+) -> None:
     numbers = frame([record(method=method) for method in METHODS])
     errors = numbers[numbers.metric == "error"]
     assert sorted(errors.method) == ["gated_isotonic", "isotonic", "kdf", "parent"]
@@ -27,11 +31,26 @@ def test_the_parent_of_several_runs_counts_once_and_radii_inside_the_data_not_at
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ({"k": 3}, "two runs of KDF on random forest, a, 100 rows, seed 0, which differ in calibrator.k; keep one of them"),
-        ({}, "two runs of KDF on random forest, a, 100 rows, seed 0, which differ in nothing; keep one of them"),
+        (
+            {"k": 3},
+            (
+                "two runs of KDF on random forest, a, 100 rows, seed 0, which differ in"
+                " calibrator.k; keep one of them"
+            ),
+        ),
+        (
+            {},
+            (
+                "two runs of KDF on random forest, a, 100 rows, seed 0, which differ in nothing;"
+                " keep one of them"
+            ),
+        ),
         (
             {"method": "isotonic", "of_parent": {"ece": 0.06}},
-            "the random forest on a, 100 rows, seed 0, has two values of ece, so it was fitted or tested in two settings",
+            (
+                "the random forest on a, 100 rows, seed 0, has two values of ece, so it was fitted"
+                " or tested in two settings"
+            ),
         ),
     ],
 )
@@ -43,9 +62,21 @@ def test_runs_that_cannot_stand_in_one_table(second, message, record) -> None:
 
 def test_tables_hold_means_over_common_seeds_at_the_largest_sample(record) -> None:
     def run(method, seed, error, learn=200, dataset="a"):
-        return record(dataset, method, seed=seed, learn=learn, values={"error": error, "oce": dict(zip(RADII, range(5), strict=True))})
+        return record(
+            dataset,
+            method,
+            seed=seed,
+            learn=learn,
+            values={"error": error, "oce": dict(zip(RADII, range(5), strict=True))},
+        )
 
-    runs = [run("kdf", 0, 0.1), run("kdf", 1, 0.3), run("kdf", 2, 0.9), run("isotonic", 0, 0.2), run("isotonic", 1, 0.2)]
+    runs = [
+        run("kdf", 0, 0.1),
+        run("kdf", 1, 0.3),
+        run("kdf", 2, 0.9),
+        run("isotonic", 0, 0.2),
+        run("isotonic", 1, 0.2),
+    ]
     runs += [
         run("kdf", 0, 0.7, learn=100),
         run("kdf", 0, 0.7, dataset="b"),
@@ -54,14 +85,24 @@ def test_tables_hold_means_over_common_seeds_at_the_largest_sample(record) -> No
     ]
     found = tables(frame(runs), "random_forest")
     assert found.datasets == ["a"]
-    assert found.column("error").loc["a"].to_dict() == pytest.approx({"parent": 0.1, "kdf": 0.2, "isotonic": 0.2})
+    assert found.column("error").loc["a"].to_dict() == pytest.approx(
+        {"parent": 0.1, "kdf": 0.2, "isotonic": 0.2}
+    )
     assert found.values.loc[("a", "kdf"), "oce"] == (2 + 3 + 4) / 3  # radii above 1
     assert found.left_out == {"b": "no seed that all methods have", "c": "no run of isotonic"}
-    assert (found.learn, dict(found.seeds), found.radii) == ({"a": 200}, {"a": 2}, [1.0, 1.5, 2.0, 5.0])
+    assert (found.learn, dict(found.seeds), found.radii) == (
+        {"a": 200},
+        {"a": 2},
+        [1.0, 1.5, 2.0, 5.0],
+    )
 
 
 def test_networks_of_any_width_are_one_parent(record) -> None:
-    runs = [record("a", "kdn", parent="tabular_mlp"), record("b", "kdn", parent="mlp"), record("b", parent="cnn")]
+    runs = [
+        record("a", "kdn", parent="tabular_mlp"),
+        record("b", "kdn", parent="mlp"),
+        record("b", parent="cnn"),
+    ]
     assert parents_of(frame(runs)) == ["mlp"]
 
 
@@ -72,11 +113,18 @@ def test_a_method_of_few_tables_is_in_no_table(record) -> None:
 
 def test_runs_of_an_experiment_are_found_by_its_tables_and_methods(tmp_path) -> None:
     wanted = plan(["experiment=bench/tables", "dataset=wine", "method=kdf,isotonic", "seed=0"]).jobs
-    others = plan(["dataset=wine,spiral", "method=kdf", "seed=0", "figures=none", "dataset.n_train=50"], multirun=True).jobs
+    others = plan(
+        ["dataset=wine,spiral", "method=kdf", "seed=0", "figures=none", "dataset.n_train=50"],
+        multirun=True,
+    ).jobs
     for job in [*wanted, *others]:
         run = tmp_path / job.config.dataset["name"] / job.config.method / job.config.run_id
         run.mkdir(parents=True)
-        (run / "result.json").write_text(json.dumps({"config": job.config.science(), "id": job.config.run_id}))
+        (run / "result.json").write_text(
+            json.dumps({"config": job.config.science(), "id": job.config.run_id})
+        )
     found = {record["id"] for record in runs_of_tables("bench/tables", tmp_path)}
     assert found == {job.config.run_id for job in wanted}
-    assert len(runs_of_tables("bench/tables", tmp_path, free=["dataset.n_train"])) == len(wanted) + 1
+    assert (
+        len(runs_of_tables("bench/tables", tmp_path, free=["dataset.n_train"])) == len(wanted) + 1
+    )

@@ -1,4 +1,6 @@
-"""Tables and claims from records: medians, improvements by size, wins and losses, the gate on the best calibrator, dominance."""
+"""Tables and claims from records: medians, improvements by size, wins and losses, the gate on the
+best calibrator, dominance.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ import pytest
 from experiments.p1.cc18.claims import dominance, with_choice
 from experiments.p1.cc18.records import CHOICE, frame, tables
 from experiments.p1.cc18.sizes import at_sizes, improvement_by_size
-from experiments.p1.cc18.tables import against_each_other, against_parent, far_field, in_distribution
+from experiments.p1.cc18.tables import (
+    against_each_other,
+    against_parent,
+    far_field,
+    in_distribution,
+)
 
 RADII = (0.5, 1.0, 1.5, 2.0, 5.0)
 METHODS = ("kdf", "isotonic", "gated_isotonic")
@@ -24,19 +31,43 @@ def test_the_gate_on_the_best_calibrator_is_chosen_by_calibration_nll_for_each_s
         ("isotonic", 1): 0,
     }
     errors = {"kdf": 0.02, "gated_isotonic": 0.06, "isotonic": 0.08}
-    runs = [record(method=m, seed=seed, nll=value, values={"error": errors[m] + seed}) for (m, seed), value in nll.items()]
+    runs = [
+        record(method=m, seed=seed, nll=value, values={"error": errors[m] + seed})
+        for (m, seed), value in nll.items()
+    ]
     found = with_choice(tables(frame(runs), "random_forest"))
-    assert found.values.loc[("a", CHOICE), "error"] == pytest.approx((0.02 + 1.06) / 2)  # KDF with seed 0, the other with seed 1
+    assert found.values.loc[("a", CHOICE), "error"] == pytest.approx(
+        (0.02 + 1.06) / 2
+    )  # KDF with seed 0, the other with seed 1
     text = dominance(found)
-    assert "Chosen by NLL on calibration rows, in runs: " in text and "KDF 1" in text and "gated isotonic 1" in text
+    assert (
+        "Chosen by NLL on calibration rows, in runs: " in text
+        and "KDF 1" in text
+        and "gated isotonic 1" in text
+    )
     assert "| gate on the best calibrator | 1 of 1 | random forest 1, KDF 1 |" in text
 
 
 def test_without_that_nll_it_says_so(record) -> None:
-    found = with_choice(tables(frame([record(method=method, nll=1.0 if method == "kdf" else None) for method in METHODS]), "random_forest"))
+    found = with_choice(
+        tables(
+            frame(
+                [record(method=method, nll=1.0 if method == "kdf" else None) for method in METHODS]
+            ),
+            "random_forest",
+        )
+    )
     assert found.methods == ["parent", *METHODS]
-    assert "not every record of a method with a density gate has learnt.calibrator.calibration_nll" in dominance(found)
-    chosen_in_runs = with_choice(tables(frame([record(method=method, nll=1.0) for method in ("kdf", "gated_best")]), "random_forest"))
+    assert (
+        "not every record of a method with a density gate has learnt.calibrator.calibration_nll"
+        in dominance(found)
+    )
+    chosen_in_runs = with_choice(
+        tables(
+            frame([record(method=method, nll=1.0) for method in ("kdf", "gated_best")]),
+            "random_forest",
+        )
+    )
     assert "chosen on calibration rows within each run, is gated best" in dominance(chosen_in_runs)
 
 
@@ -55,28 +86,53 @@ def test_dominance_counts_tables(record) -> None:
 
 def test_medians_and_improvements_with_what_is_left_out(record) -> None:
     errors = {"a": (0.2, 0.1), "b": (0.1, 0.1), "c": (0.0005, 0.1)}
-    runs = [record(name, of_parent={"error": of_parent}, values={"error": error}) for name, (of_parent, error) in errors.items()]
-    (line,) = [line for line in in_distribution(tables(frame(runs), "random_forest"), 1e-3).splitlines() if "KDF" in line]
+    runs = [
+        record(name, of_parent={"error": of_parent}, values={"error": error})
+        for name, (of_parent, error) in errors.items()
+    ]
+    (line,) = [
+        line
+        for line in in_distribution(tables(frame(runs), "random_forest"), 1e-3).splitlines()
+        if "KDF" in line
+    ]
     assert line == "| **KDF** | .1000 | .3000 | .0500 | .2000 | +.250 (1) | +.000 | +.000 |"
 
 
 def test_tables_against_the_parent_and_each_other(record) -> None:
     runs = [record(str(i), "kdf", values={"error": 0.1 - 0.001 * (i + 1)}) for i in range(10)]
-    runs += [record(str(i), "isotonic", values={"oce": dict.fromkeys(RADII, 0.3), "error": 0.2}) for i in range(10)]
+    runs += [
+        record(str(i), "isotonic", values={"oce": dict.fromkeys(RADII, 0.3), "error": 0.2})
+        for i in range(10)
+    ]
     found = tables(frame(runs), "random_forest")
-    assert "| **KDF** | 10/0/0 (p .004) | 0/10/0 (p 1)" in against_parent(found)  # two tests of the most extreme signs: 2·2/2¹⁰
-    assert "| isotonic | 0/0/10 (p .004) | 0/10/0 (p 1) | 0/10/0 (p 1) | 0/10/0 (p 1) | 0/0/10" in against_parent(found)
+    assert "| **KDF** | 10/0/0 (p .004) | 0/10/0 (p 1)" in against_parent(
+        found
+    )  # two tests of the most extreme signs: 2·2/2¹⁰
+    assert (
+        "| isotonic | 0/0/10 (p .004) | 0/10/0 (p 1) | 0/10/0 (p 1) | 0/10/0 (p 1) | 0/0/10"
+        in against_parent(found)
+    )
     assert against_each_other(found, "error").splitlines()[-1] == "| **KDF** | 10/0/0 (p .002) |"
-    assert far_field(found).splitlines()[-1] == "| isotonic | .3000 | .3000 | .3000 | .3000 | .3000 |"
+    assert (
+        far_field(found).splitlines()[-1] == "| isotonic | .3000 | .3000 | .3000 | .3000 | .3000 |"
+    )
 
 
 def test_improvement_by_size_is_interpolated_within_each_table_s_own_sizes(record) -> None:
     errors = {("a", 100): 0.1, ("a", 300): 0.05, ("b", 100): 0.2, ("b", 200): 0.1, ("c", 100): 0.1}
-    runs = [record(name, learn=learn, values={"error": error}) for (name, learn), error in errors.items()]
+    runs = [
+        record(name, learn=learn, values={"error": error})
+        for (name, learn), error in errors.items()
+    ]
     found = improvement_by_size(frame(runs), "error", 1e-3)
     np.testing.assert_allclose(found.sizes, [100, 200, 300])
-    np.testing.assert_allclose(found.curves["kdf"], [[0, 0.25, 0.5], [-1, 0, np.nan], [0, np.nan, np.nan]], atol=1e-12)
+    np.testing.assert_allclose(
+        found.curves["kdf"], [[0, 0.25, 0.5], [-1, 0, np.nan], [0, np.nan, np.nan]], atol=1e-12
+    )
     assert (found.curves["parent"][~np.isnan(found.curves["kdf"])] == 0).all()
     assert at_sizes(found.curves["kdf"], found.sizes, [100, 150, 300, 400]) == [
-        (0.0, 3), (pytest.approx((0.125 - 0.5) / 2), 2), (0.5, 1), (pytest.approx(np.nan, nan_ok=True), 0)
-    ]  # fmt: skip
+        (0.0, 3),
+        (pytest.approx((0.125 - 0.5) / 2), 2),
+        (0.5, 1),
+        (pytest.approx(np.nan, nan_ok=True), 0),
+    ]
