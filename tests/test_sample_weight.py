@@ -30,7 +30,7 @@ TAKING = [
     for each in (
         *ESTIMATORS,
         *PUBLISHED,
-        DensityGate(forest(), price=0.01, random_state=0),
+        DensityGate(forest(), max_mean_shift=0.01, random_state=0),
         network(),
         MultilayerPerceptronEnsemble(hidden=(8,), **QUICK),
         MultilayerPerceptronRegressor(hidden=(8,), **QUICK),

@@ -25,7 +25,7 @@ from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import DETECTED
 from kdgraph.errors import KdgError
 from kdgraph.figures.style import BLUE, VERMILLION, Role
-from kdgraph.parents.networks.gradient_sign import BRIGHTEST
+from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
 PAPER = Path(__file__).parent
 """Its folder."""
@@ -62,7 +62,7 @@ def _rows(record: Record) -> Iterator[dict[str, Any]]:
             and entry["metric"] == "auroc"
             and "epsilon" in (entry.get("params") or {})
         ):
-            level = round(BRIGHTEST * entry["params"]["epsilon"])
+            level = round(_MAX_INTENSITY * entry["params"]["epsilon"])
             yield {
                 **known,
                 "set": entry["ood"].rpartition("/")[2],
@@ -86,7 +86,7 @@ def figure_5(frame: pd.DataFrame) -> Figure:
             )
         ticks = sorted(of.level.unique().astype(float))
         panels[f"{TITLES[str(dataset)]} in distribution"] = Panel(
-            curves, f"step of FGSM, of {BRIGHTEST}", ylim=(0.4, 1.02), ticks=ticks
+            curves, f"step of FGSM, of {_MAX_INTENSITY}", ylim=(0.4, 1.02), ticks=ticks
         )
     seeds = counted([frame.seed.nunique()], "seed")
     note = "AUROC of rows in sets of 100, labels given or shuffled; 0: images as they are; "

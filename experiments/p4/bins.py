@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from experiments.common.command import in_one_line
 from experiments.common.models import evaluation_of, models_of
 from experiments.common.pictures import save_picture
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.errors import DataError
 from kdgraph.figures.local import lce_of_bins_of_run
 from kdgraph.figures.run_figures import Drawing
@@ -49,7 +49,7 @@ def figure2(outputs: Path) -> Figure:
     run = Drawing(
         splits,
         evaluation_of(record, outputs),
-        (Model(parent), Model(calibrated)),
+        (FittedModel(parent), FittedModel(calibrated)),
         ("network", "recalibrated"),
     )
     return lce_of_bins_of_run(run, TABLE)

@@ -3,30 +3,30 @@ parent; fitted models with their outputs.
 """
 
 from kdgraph.base.fitted_model import (
-    COLUMNS,
-    METHODS,
+    OUTPUT_COLUMNS,
+    OUTPUT_METHODS,
     Evaluation,
-    Model,
+    FittedModel,
+    Outputs,
     Predictions,
-    Said,
     SetScores,
-    frame_of,
+    predictions_frame,
 )
 from kdgraph.base.posthoc import PostHoc, PostHocClassifier, seeded_clone
-from kdgraph.base.rows import Rows, take
+from kdgraph.base.rows import Rows, select_rows
 
 __all__ = [
-    "COLUMNS",
-    "METHODS",
+    "OUTPUT_COLUMNS",
+    "OUTPUT_METHODS",
     "Evaluation",
-    "Model",
+    "FittedModel",
+    "Outputs",
     "PostHoc",
     "PostHocClassifier",
     "Predictions",
     "Rows",
-    "Said",
     "SetScores",
-    "frame_of",
+    "predictions_frame",
     "seeded_clone",
-    "take",
+    "select_rows",
 ]

@@ -32,12 +32,12 @@ class SetScores:
     values : Float[units]. Their number may be that of the rows, and still none of them belongs to
     one.
     set_size : rows of a set at most.
-    level : whether a unit is a row in a set ("instance"), or a set.
+    unit : whether a unit is a row in a set ("instance"), or a set.
     """
 
     values: np.ndarray
     set_size: int
-    level: Literal["instance", "set"]
+    unit: Literal["instance", "set"]
 
     def __len__(self) -> int:
         return len(self.values)
@@ -46,12 +46,12 @@ class SetScores:
         return np.array(self.values, dtype=dtype, copy=copy)
 
 
-Said = dict[str, Any]
+Outputs = dict[str, Any]
 """Answer → what a model says, one for each row: arrays, and what is cut like them. The
 ``ood_score`` of a model that scores sets is not.
 """
 
-METHODS = {
+OUTPUT_METHODS = {
     "proba": "predict_proba",
     "top": "predict_confidence",
     "ood_score": "ood_score",
@@ -60,53 +60,53 @@ METHODS = {
 """What a model can be asked, by the name that metrics know it by, and the method of a part that
 answers.
 """
-_OF_CLASSES = ("predict_proba", "predict_confidence")
+_CLASS_OUTPUT_METHODS = ("predict_proba", "predict_confidence")
 """Who changes one of these has the last word on both: no probabilities stand beside a confidence
 that is not theirs.
 """
 
 
 @dataclass(frozen=True)
-class Model:
+class FittedModel:
     """What a run has fitted.
 
     Attributes
     ----------
     parent : the trained model.
-    after : group of the config → what was fitted after the parent, in that order: calibrator, gate,
+    post_hoc : group of the config → what was fitted after the parent, in that order: calibrator, gate,
         detector, recalibrator; a part that the config does not have is not there.
     """
 
     parent: Any
-    after: Mapping[str, Any] = field(default_factory=dict)
+    post_hoc: Mapping[str, Any] = field(default_factory=dict)
 
-    def gives(self, answer: str) -> bool:
+    def supports(self, output: str) -> bool:
         """Whether it says this, and not only what follows from something else that it says."""
-        part = self._part_for(answer)
-        return part is not None and hasattr(part, METHODS[answer])
+        part = self._component_for(output)
+        return part is not None and hasattr(part, OUTPUT_METHODS[output])
 
     @property
-    def classifies(self) -> bool:
+    def is_classifier(self) -> bool:
         """Whether it predicts classes."""
-        return self.gives("proba") or self.gives("top")
+        return self.supports("proba") or self.supports("top")
 
     @property
-    def scores_sets(self) -> bool:
+    def has_set_scores(self) -> bool:
         """Whether its out-of-distribution score is one of sets of rows, so that it has none of a
         row by itself.
         """
-        return hasattr(self._part_for("ood_score"), "ood_score_of_sets")
+        return hasattr(self._component_for("ood_score"), "ood_score_of_sets")
 
     def score_sets(self, X: np.ndarray, rng: np.random.Generator) -> SetScores:
         """Out-of-distribution scores of sets that are drawn from X, of a model that
-        :attr:`scores_sets`.
+        :attr:`has_set_scores`.
         """
-        part = self._part_for("ood_score")
+        part = self._component_for("ood_score")
         return SetScores(part.ood_score_of_sets(X, rng), part.set_size_, part.level)
 
-    def ask(
-        self, answers: Collection[str], X: np.ndarray, groups: np.ndarray | None = None
-    ) -> Said:
+    def predict_outputs(
+        self, outputs: Collection[str], X: np.ndarray, groups: np.ndarray | None = None
+    ) -> Outputs:
         """What it says of X: Float[n, d] or images Float[n, c, h, w]; ``groups``, [n], for who does
         something by group.
 
@@ -116,101 +116,123 @@ class Model:
 
         Raises
         ------
-        TypeError : of what it cannot say; of ``ood_score``, where it :attr:`scores_sets`.
+        TypeError : of what it cannot say; of ``ood_score``, where it :attr:`has_set_scores`.
         """
-        said: Said = {}
-        if {"proba", "ood_score"} <= set(answers) and (both := self._gives_both()) is not None:
+        said: Outputs = {}
+        if {"proba", "ood_score"} <= set(outputs) and (both := self._joint_component()) is not None:
             said["proba"], said["ood_score"] = both.proba_and_ood_score(X)
-        for answer in answers:
+        for answer in outputs:
             if answer not in said:
-                said[answer] = self._say(answer, X, said, groups)
-        return {answer: said[answer] for answer in answers}
+                said[answer] = self._predict_output(answer, X, said, groups)
+        return {answer: said[answer] for answer in outputs}
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Float[n, K]: class probabilities of the part that has the last word on them."""
-        return self.ask(["proba"], X)["proba"]
+        return self.predict_outputs(["proba"], X)["proba"]
 
     @property
     def takes_groups(self) -> bool:
         """Whether a part wants to know which subgroup a row belongs to."""
-        return any(getattr(part, "takes_groups", False) for part in self.after.values())
+        return any(getattr(part, "takes_groups", False) for part in self.post_hoc.values())
 
-    def learnt(self) -> dict[str, dict[str, Any]]:
+    def summary(self) -> dict[str, dict[str, Any]]:
         """What the parts after the parent say they have learnt, for the record."""
         return {
-            name: part.describe() for name, part in self.after.items() if hasattr(part, "describe")
+            name: part.describe()
+            for name, part in self.post_hoc.items()
+            if hasattr(part, "describe")
         }
 
-    def _say(self, answer: str, X: np.ndarray, said: Said, groups: np.ndarray | None = None) -> Any:
-        part = self._part_for(answer)
+    def _predict_output(
+        self, output: str, X: np.ndarray, outputs: Outputs, groups: np.ndarray | None = None
+    ) -> Any:
+        part = self._component_for(output)
         more = (
             {"groups": groups}
             if groups is not None and getattr(part, "takes_groups", False)
             else {}
         )
-        if answer == "ood_score" and self.scores_sets:
+        if output == "ood_score" and self.has_set_scores:
             raise TypeError(
                 f"{type(part).__name__} scores sets of rows, and says nothing of a row by itself;"
                 " ask score_sets"
             )
-        if part is not None and hasattr(part, METHODS[answer]):
-            if answer == "distribution":
+        if part is not None and hasattr(part, OUTPUT_METHODS[output]):
+            if output == "distribution":
                 return as_distribution(part.predict_dist(X, **more))
-            if answer != "top":
-                return getattr(part, METHODS[answer])(X, **more)
+            if output != "top":
+                return getattr(part, OUTPUT_METHODS[output])(X, **more)
             predicted = np.searchsorted(part.classes_, part.predict(X))
             return TopLabel(predicted, part.predict_confidence(X, **more), len(part.classes_))
-        if answer == "top" and self.gives("proba"):
-            return TopLabel.of(said["proba"] if "proba" in said else self.predict_proba(X))
-        if answer == "ood_score" and self.classifies:
-            top = said["top"] if "top" in said else self._say("top", X, said, groups)
+        if output == "top" and self.supports("proba"):
+            return TopLabel.of(outputs["proba"] if "proba" in outputs else self.predict_proba(X))
+        if output == "ood_score" and self.is_classifier:
+            top = (
+                outputs["top"]
+                if "top" in outputs
+                else self._predict_output("top", X, outputs, groups)
+            )
             return -top.confidence
         raise TypeError(
-            f"{type(self.parent).__name__} and what was fitted after it say nothing of {answer}"
+            f"{type(self.parent).__name__} and what was fitted after it say nothing of {output}"
         )
 
-    def _part_for(self, answer: str) -> Any:
+    def _component_for(self, output: str) -> Any:
         """The last part that has a say in it, or None."""
-        methods = _OF_CLASSES if METHODS[answer] in _OF_CLASSES else (METHODS[answer],)
+        methods = (
+            _CLASS_OUTPUT_METHODS
+            if OUTPUT_METHODS[output] in _CLASS_OUTPUT_METHODS
+            else (OUTPUT_METHODS[output],)
+        )
         return next(
-            (part for part in self._parts() if any(hasattr(part, method) for method in methods)),
+            (
+                part
+                for part in self._components_last_first()
+                if any(hasattr(part, method) for method in methods)
+            ),
             None,
         )
 
-    def _gives_both(self) -> Any:
+    def _joint_component(self) -> Any:
         """The part that has both probabilities and score, at one visit to its data; or None."""
-        part = self._part_for("proba")
+        part = self._component_for("proba")
         return (
             part
-            if part is self._part_for("ood_score") and hasattr(part, "proba_and_ood_score")
+            if part is self._component_for("ood_score") and hasattr(part, "proba_and_ood_score")
             else None
         )
 
-    def _parts(self) -> Iterator[Any]:
+    def _components_last_first(self) -> Iterator[Any]:
         """The last one first."""
-        yield from reversed(list(self.after.values()))
+        yield from reversed(list(self.post_hoc.values()))
         yield self.parent
 
 
-QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
+_QUANTILE_LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 """Of a predictive distribution, in ``predictions.parquet``."""
-LEVELS = (0.5, 0.95)
+_INTERVAL_LEVELS = (0.5, 0.95)
 """Of intervals that do not end at quantiles, there too."""
 
 
-def _of_distribution(given: Distribution) -> dict[str, np.ndarray]:
+def _distribution_columns(distribution: Distribution) -> dict[str, np.ndarray]:
     found = {
-        "mean": given.mean(),
-        **dict(zip((f"q{q:g}" for q in QUANTILES), given.ppf(np.array(QUANTILES)).T, strict=True)),
+        "mean": distribution.mean(),
+        **dict(
+            zip(
+                (f"q{q:g}" for q in _QUANTILE_LEVELS),
+                distribution.ppf(np.array(_QUANTILE_LEVELS)).T,
+                strict=True,
+            )
+        ),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ends that are infinite, as is seen here
-        for level in LEVELS if isinstance(given, CorrectedIntervals) else ():
-            found[f"low{level:g}"], found[f"high{level:g}"] = given.interval(level)
+        for level in _INTERVAL_LEVELS if isinstance(distribution, CorrectedIntervals) else ():
+            found[f"low{level:g}"], found[f"high{level:g}"] = distribution.interval(level)
     return found
 
 
-COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
+OUTPUT_COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
     "proba": lambda proba, classes: {
         str(name): proba[:, k] for k, name in enumerate(classes.tolist())
     },
@@ -219,10 +241,10 @@ COLUMNS: dict[str, Callable[[Any, np.ndarray], dict[str, np.ndarray]]] = {
         "confidence": top.confidence,
     },
     "ood_score": lambda score, classes: {"ood_score": score},
-    "distribution": lambda given, classes: _of_distribution(given),
+    "distribution": lambda given, classes: _distribution_columns(given),
 }
 """Answer → the columns that show it."""
-_NO_CLASS = ("predicted", "confidence", "ood_score")
+_RESERVED_COLUMNS = ("predicted", "confidence", "ood_score")
 """Columns of predictions that a class of the same name must not replace."""
 
 
@@ -250,8 +272,8 @@ class Predictions:
 
     on: str
     n: int
-    parent: Said
-    calibrated: Said
+    parent: Outputs
+    calibrated: Outputs
     ood: str | None = None
     params: Mapping[str, float] = field(default_factory=dict)
     y: np.ndarray | None = None
@@ -268,7 +290,7 @@ class Predictions:
         return len(self.params) == 1 and next(iter(self.params.values())) in self.id_values
 
     @property
-    def models(self) -> dict[str, Said]:
+    def models(self) -> dict[str, Outputs]:
         """What each of the two says, by what a record calls it."""
         return {"parent": self.parent, "calibrated": self.calibrated}
 
@@ -302,7 +324,7 @@ class Evaluation:
         ]
 
 
-def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
+def predictions_frame(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.DataFrame:
     """Return the table that is written as ``predictions.parquet``.
 
     Parameters
@@ -327,16 +349,16 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
             continue
         rows = [None] * found.n if found.source_rows is None else found.source_rows
         columns: dict[str, Any] = {"set": _set_name(found), **found.params}
-        columns |= {"row": pd.array(rows, dtype="Int64"), "y": _labels(found, classes)}
+        columns |= {"row": pd.array(rows, dtype="Int64"), "y": _target_column(found, classes)}
         for of, said in found.models.items():
             of_rows = {
-                answer: COLUMNS[answer](given, classes)
+                answer: OUTPUT_COLUMNS[answer](given, classes)
                 for answer, given in said.items()
                 if not isinstance(given, SetScores)
             }
             if "proba" in of_rows:
                 of_rows["proba"] = {
-                    f"probability_{name}" if name in _NO_CLASS else name: p
+                    f"probability_{name}" if name in _RESERVED_COLUMNS else name: p
                     for name, p in of_rows["proba"].items()
                 }
             columns |= {
@@ -350,18 +372,22 @@ def frame_of(predictions: Sequence[Predictions], classes: np.ndarray) -> pd.Data
     return pd.concat(frames, ignore_index=True)
 
 
-def _set_name(found: Predictions) -> str:
+def _set_name(predictions: Predictions) -> str:
     """Return how the file names a set; one out of distribution may be named like a file, such as
     test.csv.
     """
-    if found.ood is None:
-        return found.on
-    return f"ood {found.ood}" if found.ood in ("test", "calibration") else found.ood
+    if predictions.ood is None:
+        return predictions.on
+    return (
+        f"ood {predictions.ood}" if predictions.ood in ("test", "calibration") else predictions.ood
+    )
 
 
-def _labels(found: Predictions, classes: np.ndarray) -> Any:
+def _target_column(predictions: Predictions, classes: np.ndarray) -> Any:
     import pandas as pd
 
     if not len(classes):  # of a regression
-        return np.full(found.n, np.nan) if found.y is None else found.y
-    return pd.array([None] * found.n if found.y is None else classes[found.y], dtype=object)
+        return np.full(predictions.n, np.nan) if predictions.y is None else predictions.y
+    return pd.array(
+        [None] * predictions.n if predictions.y is None else classes[predictions.y], dtype=object
+    )

@@ -24,32 +24,32 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
-HELD_OUT = "fit(X, y, X_calibration=…, y_calibration=…)"
+_HELD_OUT_SIGNATURE = "fit(X, y, X_calibration=…, y_calibration=…)"
 """The way to give calibration rows apart from training rows."""
-_FEWEST_LEAVES = 10
+_MIN_LEAVES = 10
 """Trees with fewer leaves in all may hold as many rows of another sample in each leaf by chance."""
-_N_PREDICTED = 1000
+_MAX_PREDICTED_ROWS = 1000
 """Rows that are predicted to find out whether the parent has memorised them."""
-_FEWEST_CORRECT = 20
+_MIN_CORRECT_PREDICTIONS = 20
 """Fewer correct predictions without an incorrect one are no evidence of memory."""
 
 
-_checked: ContextVar[bool] = ContextVar("checked", default=False)
+_skip_row_checks: ContextVar[bool] = ContextVar("checked", default=False)
 
 
 @contextmanager
-def rows_checked() -> Iterator[None]:
+def skip_row_checks() -> Iterator[None]:
     """Within the block, estimators fitted on rows of one that was checked do not check them
     again.
     """
-    token = _checked.set(True)
+    token = _skip_row_checks.set(True)
     try:
         yield
     finally:
-        _checked.reset(token)
+        _skip_row_checks.reset(token)
 
 
-def unwrap(estimator: Any) -> Any:
+def unwrap_frozen(estimator: Any) -> Any:
     """Return the estimator inside any number of ``FrozenEstimator``; other estimators as they are.
 
     >>> from kdgraph.parents import GivenScores
@@ -61,52 +61,54 @@ def unwrap(estimator: Any) -> Any:
     return estimator
 
 
-def is_trained_and_frozen(estimator: Any) -> bool:
+def is_frozen_and_trained(estimator: Any) -> bool:
     """Return whether ``estimator`` is frozen and learnt from rows, which given scores do not."""
-    inner = unwrap(estimator)
+    inner = unwrap_frozen(estimator)
     inner = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
     return isinstance(estimator, FrozenEstimator) and getattr(inner, "learns_from_rows", True)
 
 
-def warn_of_rows_of_fit(estimator: Any, name: str, X: Any, labels: Any) -> None:
+def warn_fit_rows_calibrate(estimator: Any, owner: str, X: Any, labels: Any) -> None:
     """Warn that the rows of ``fit`` calibrate a frozen estimator, and of evidence that it has seen
     them.
 
     Parameters
     ----------
     estimator : the frozen parent.
-    name : class of what is fitted after it.
+    owner : class of what is fitted after it.
     X : Float[n, d] or a data frame, the rows of ``fit``.
     labels : [n], as the parent predicts them; None where no class is predicted.
     """
-    if _checked.get():
+    if _skip_row_checks.get():
         return
     check_is_fitted(estimator)
-    parent = type(unwrap(estimator)).__name__
+    parent = type(unwrap_frozen(estimator)).__name__
     if was_fitted_on(estimator, X):
-        message = _seen(parent, name, "rows of fit", len(X))
-    elif labels is not None and _memorised(estimator, X, labels):
+        message = _seen_rows_message(parent, owner, "rows of fit", len(X))
+    elif labels is not None and _predicts_all_correctly(estimator, X, labels):
         message = (
-            f"the frozen {parent} predicts the labels of all {min(len(X), _N_PREDICTED)} rows of"
+            f"the frozen {parent} predicts the labels of all {min(len(X), _MAX_PREDICTED_ROWS)} rows of"
             " fit correctly, as those of rows that it was fitted on, where it is more confident"
-            f" than on new rows: give {name} held-out rows, {HELD_OUT}"
+            f" than on new rows: give {owner} held-out rows, {_HELD_OUT_SIGNATURE}"
         )
     else:
         message = (
-            f"{name} takes the {len(X)} rows of fit for rows that the frozen {parent} was not"
-            f" fitted on; if it was, or to mark them as held out, give calibration rows: {HELD_OUT}"
+            f"{owner} takes the {len(X)} rows of fit for rows that the frozen {parent} was not"
+            f" fitted on; if it was, or to mark them as held out, give calibration rows: {_HELD_OUT_SIGNATURE}"
         )
-    warnings.warn(message, stacklevel=_levels_up())
+    warnings.warn(message, stacklevel=_user_stacklevel())
 
 
-def warn_of_calibration_rows(estimator: Any, name: str, X: Any) -> None:
+def warn_calibration_rows_seen(estimator: Any, owner: str, X: Any) -> None:
     """Warn where the calibration rows ``X``, Float[m, d] or a data frame, are the parent's own."""
-    if _checked.get():
+    if _skip_row_checks.get():
         return
     check_is_fitted(estimator)
     if was_fitted_on(estimator, X):
-        message = _seen(type(unwrap(estimator)).__name__, name, "calibration rows", len(X))
-        warnings.warn(message, stacklevel=_levels_up())
+        message = _seen_rows_message(
+            type(unwrap_frozen(estimator)).__name__, owner, "calibration rows", len(X)
+        )
+        warnings.warn(message, stacklevel=_user_stacklevel())
 
 
 def was_fitted_on(estimator: Any, X: Any) -> bool:
@@ -134,15 +136,15 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
     >>> was_fitted_on(forest, X[:100]), was_fitted_on(forest, X[100:])
     (True, False)
     """
-    estimator, n, before = unwrap(estimator), len(X), []
+    estimator, n, before = unwrap_frozen(estimator), len(X), []
     while isinstance(estimator, Pipeline):
         before.append(estimator[:-1])
-        estimator = unwrap(estimator.steps[-1][1])
-    if not isinstance(estimator, _WITH_TREES):
+        estimator = unwrap_frozen(estimator.steps[-1][1])
+    if not isinstance(estimator, _TREE_MODELS):
         return False
     tree, drawn = _first_tree(estimator, n)
     counts, is_leaf = tree.tree_.n_node_samples, tree.tree_.children_left == -1
-    if drawn is None or counts[0] != len(drawn) or is_leaf.sum() < _FEWEST_LEAVES:
+    if drawn is None or counts[0] != len(drawn) or is_leaf.sum() < _MIN_LEAVES:
         return False  # most rows end here, before anything is transformed
     for transformer in before:
         X = transformer.transform(X) if len(transformer) else X
@@ -154,14 +156,14 @@ def was_fitted_on(estimator: Any, X: Any) -> bool:
     return bool(np.array_equal(found[is_leaf], counts[is_leaf]))
 
 
-_BOOSTED = GradientBoostingClassifier, GradientBoostingRegressor
-_WITH_TREES = BaseForest, BaseDecisionTree, *_BOOSTED
+_BOOSTED_TREES = GradientBoostingClassifier, GradientBoostingRegressor
+_TREE_MODELS = BaseForest, BaseDecisionTree, *_BOOSTED_TREES
 
 
 def _first_tree(estimator: Any, n: int) -> tuple[Any, np.ndarray | None]:
     """The first tree, and Int[m] positions of the rows it saw; None if n rows do not hold them."""
     everything = np.arange(n)
-    if isinstance(estimator, _BOOSTED):
+    if isinstance(estimator, _BOOSTED_TREES):
         return estimator.estimators_[0, 0], everything
     if isinstance(estimator, BaseDecisionTree):
         return estimator, everything
@@ -171,7 +173,7 @@ def _first_tree(estimator: Any, n: int) -> tuple[Any, np.ndarray | None]:
     return first.estimators_[0], drawn if drawn[-1] < n else None
 
 
-def _levels_up() -> int:
+def _user_stacklevel() -> int:
     """How many frames above the caller the first one outside of the library is: the user's line."""
     frame, level = sys._getframe(1), 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("kdgraph."):
@@ -179,23 +181,23 @@ def _levels_up() -> int:
     return level
 
 
-def _memorised(estimator: Any, X: Any, labels: np.ndarray) -> bool:
+def _predicts_all_correctly(estimator: Any, X: Any, labels: np.ndarray) -> bool:
     """Whether all of the first rows are predicted correctly, and there are enough of them."""
-    some = slice(0, _N_PREDICTED)
-    if len(X) < _FEWEST_CORRECT:
+    some = slice(0, _MAX_PREDICTED_ROWS)
+    if len(X) < _MIN_CORRECT_PREDICTIONS:
         return False
     rows = X.iloc[some] if hasattr(X, "iloc") else X[some]
     return bool(np.array_equal(estimator.predict(rows), labels[some]))
 
 
-def _seen(parent: str, name: str, rows: str, n: int) -> str:
+def _seen_rows_message(parent: str, name: str, rows_name: str, n: int) -> str:
     return (
-        f"the {n} {rows} are those that the frozen {parent} was fitted on, where it is more "
-        f"confident than on new rows: give {name} held-out rows, {HELD_OUT}"
+        f"the {n} {rows_name} are those that the frozen {parent} was fitted on, where it is more "
+        f"confident than on new rows: give {name} held-out rows, {_HELD_OUT_SIGNATURE}"
     )
 
 
-def check_instances(estimator: Any) -> None:
+def check_parameters_are_instances(estimator: Any) -> None:
     """Refuse parameters that are classes of estimators in place of instances.
 
     Raises
@@ -205,7 +207,7 @@ def check_instances(estimator: Any) -> None:
     """
     for name, value in estimator.get_params(deep=False).items():
         if isinstance(value, type) and hasattr(value, "get_params"):
-            given = "None" if _needs_an_estimator(value) else ""  # which is replaced by the parent
+            given = "None" if _requires_estimator(value) else ""  # which is replaced by the parent
             called = f"{type(estimator).__name__}: {name}"
             raise TypeError(
                 f"{called} must be an instance, got the class {value.__name__}; pass"
@@ -213,13 +215,13 @@ def check_instances(estimator: Any) -> None:
             )
 
 
-def _needs_an_estimator(kind: type) -> bool:
-    parameter = inspect.signature(kind).parameters.get("estimator")
+def _requires_estimator(estimator_class: type) -> bool:
+    parameter = inspect.signature(estimator_class).parameters.get("estimator")
     return parameter is not None and parameter.default is parameter.empty
 
 
-def check_is_estimator(parent: Any, name: str) -> None:
-    """Refuse what has no ``fit`` or ``get_params``, such as a torch module; ``name`` is of what is
+def check_is_estimator(parent: Any, owner: str) -> None:
+    """Refuse what has no ``fit`` or ``get_params``, such as a torch module; ``owner`` is of what is
     fitted after it.
     """
     if hasattr(parent, "fit") and hasattr(parent, "get_params"):
@@ -232,18 +234,18 @@ def check_is_estimator(parent: Any, name: str) -> None:
             " NeuralNetClassifier(module)"
         )
         raise TypeError(
-            f"{name} needs an estimator of scikit-learn, got the torch module {kind}; wrap it:"
+            f"{owner} needs an estimator of scikit-learn, got the torch module {kind}; wrap it:"
             f" {wrappers}"
         )
     raise TypeError(
-        f"{name} needs an estimator of scikit-learn, with fit and get_params, got {kind}:"
+        f"{owner} needs an estimator of scikit-learn, with fit and get_params, got {kind}:"
         f" {str(parent)[:40]}"
     )
 
 
-def instead_of(parent: Any, method: str) -> str:
+def missing_method_advice(parent: Any, method: str) -> str:
     """Return what to do about an estimator that lacks ``method``, as the end of a sentence."""
-    inner = unwrap(parent)
+    inner = unwrap_frozen(parent)
     name = type(inner).__name__
     if isinstance(inner, Pipeline):
         last = inner.steps[-1][1]
@@ -254,7 +256,7 @@ def instead_of(parent: Any, method: str) -> str:
             )
         name, inner = f"{name} that ends in {type(last).__name__}", last
     if method == "predict_dist":
-        return _distributions_instead_of(inner, name)
+        return _missing_distribution_advice(inner, name)
     if is_regressor(inner):
         return (
             ", a regressor; pass a classifier, or repair its predictive distributions by"
@@ -268,16 +270,16 @@ def instead_of(parent: Any, method: str) -> str:
     return "; pass a classifier that predicts probabilities"
 
 
-def _distributions_instead_of(inner: Any, name: str) -> str:
-    if is_classifier(inner):
+def _missing_distribution_advice(estimator: Any, name: str) -> str:
+    if is_classifier(estimator):
         return (
             ", a classifier; calibrate it by kdgraph.calibration, or pass a regressor that predicts"
             " distributions"
         )
-    predict = getattr(inner, "predict", None)
+    predict = getattr(estimator, "predict", None)
     deviations = callable(predict) and "return_std" in inspect.signature(predict).parameters
-    if deviations or callable(getattr(inner, "pred_dist", None)):
-        return f"; wrap it: PredictiveRegressor({type(inner).__name__}())"
+    if deviations or callable(getattr(estimator, "pred_dist", None)):
+        return f"; wrap it: PredictiveRegressor({type(estimator).__name__}())"
     return (
         "; pass one that predicts distributions, such as GaussianLinear(), or another library's in"
         " PredictiveRegressor"

@@ -19,43 +19,43 @@ from kdgraph.smoothing import rms_of
 
 
 @dataclass(frozen=True)
-class Inside:
+class NetworkAccess:
     """A fitted network and what transforms rows before it: how scores of energy, ODIN or
     Mahalanobis kind ask their parent. Ours.
 
     Attributes
     ----------
     network : a fitted :class:`~kdgraph.parents.networks.Network`, or what has its methods.
-    before : transformers, the outermost first.
+    transformers : transformers, the outermost first.
     """
 
     network: Any
-    before: tuple[Any, ...] = ()
+    transformers: tuple[Any, ...] = ()
 
-    def rows(self, X: Any) -> Any:
+    def network_input(self, X: Any) -> Any:
         """The rows X (Float[n, d], images or a data frame) as the network takes them."""
-        for transformer in self.before:
+        for transformer in self.transformers:
             X = transformer.transform(X)
         return X
 
     def logits(self, X: Any) -> np.ndarray:
         """Float64[n, K]: what the softmax takes."""
-        return self.network.logits(self.rows(X))
+        return self.network.logits(self.network_input(X))
 
     def features(self, X: Any, layer: str | None = None) -> np.ndarray:
         """Float32[n, m]: what the layer of that name puts out, flattened; None: what enters the
         last linear layer.
         """
-        return self.network.transform(self.rows(X), layer)
+        return self.network.transform(self.network_input(X), layer)
 
-    def input_gradient(self, X: Any, of: Callable[[Any], Any]) -> np.ndarray:
+    def input_gradient(self, X: Any, function: Callable[[Any], Any]) -> np.ndarray:
         """Float32[n, …]: gradient by the numbers of :meth:`rows`, of a function of the logits that
         gives one number a row, in torch.
         """
-        return self.network.input_gradient(self.rows(X), of)
+        return self.network.input_gradient(self.network_input(X), function)
 
 
-def inside_of(parent: Any) -> Inside:
+def access_network(parent: Any) -> NetworkAccess:
     """The network inside a fitted ``parent``: itself, frozen, at the end of pipelines of
     scikit-learn, or under what keeps ``estimator_``.
 
@@ -76,10 +76,10 @@ def inside_of(parent: Any) -> Inside:
                 f"{type(parent).__name__} has no logits or layers to read; pass a network of"
                 " kdgraph.parents.networks"
             )
-    return Inside(inner, tuple(before))
+    return NetworkAccess(inner, tuple(before))
 
 
-STEPS = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
+ODIN_STEP_SIZES = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
 """What "auto" chooses ε from: none, and the six of Hsu et al. (2020)."""
 
 
@@ -90,12 +90,12 @@ def input_spread(parent: Any, X: Any) -> float:
     In units of it a step means the same for any data set: the papers' images are divided by their
     standard deviation.
     """
-    rows = np.asarray(inside_of(parent).rows(X), dtype=np.float64)
+    rows = np.asarray(access_network(parent).network_input(X), dtype=np.float64)
     return rms_of(rows.reshape(len(rows), -1))
 
 
 def logits_after_step(
-    parent: Any, X: Any, temperature: float, sizes: Sequence[float]
+    parent: Any, X: Any, temperature: float, step_sizes: Sequence[float]
 ) -> list[np.ndarray]:
     """Float64[n, K] for each step: logits of the network in ``parent`` after each number of a row
     went up or down by it.
@@ -112,14 +112,14 @@ def logits_after_step(
     X : Float[n, d], images Float[n, c, h, w] or a data frame, as the parent takes them. Pixels may
     leave [0, 1]: nothing is cut off.
     temperature : T > 0.
-    sizes : ε ≥ 0 of each step. The gradient is that at X, for all of them.
+    step_sizes : ε ≥ 0 of each step. The gradient is that at X, for all of them.
 
     Raises
     ------
     TypeError : if there is no network in ``parent``.
     """
-    inside = inside_of(parent)
-    rows = np.asarray(inside.rows(X))
+    inside = access_network(parent)
+    rows = np.asarray(inside.network_input(X))
 
     def log_confidence(logits: Any) -> Any:
         return (logits / temperature).log_softmax(dim=1).max(dim=1).values
@@ -127,7 +127,7 @@ def logits_after_step(
     # A gradient that overflows has no sign: NaN moves nothing.
     direction = (
         np.sign(np.nan_to_num(inside.network.input_gradient(rows, log_confidence)))
-        if any(sizes)
+        if any(step_sizes)
         else 0.0
     )
-    return [inside.network.logits(rows + size * direction if size else rows) for size in sizes]
+    return [inside.network.logits(rows + size * direction if size else rows) for size in step_sizes]

@@ -33,50 +33,50 @@ from sklearn.utils.validation import (
 )
 
 from kdgraph.base.frozen import (
-    check_instances,
     check_is_estimator,
     check_labels,
-    instead_of,
-    is_trained_and_frozen,
-    rows_checked,
-    unwrap,
-    warn_of_calibration_rows,
-    warn_of_rows_of_fit,
+    check_parameters_are_instances,
+    is_frozen_and_trained,
+    missing_method_advice,
+    skip_row_checks,
+    unwrap_frozen,
+    warn_calibration_rows_seen,
+    warn_fit_rows_calibrate,
 )
 from kdgraph.base.rows import (
-    IMPUTE,
+    IMPUTATION_ADVICE,
     Rows,
+    accepts_categories,
+    accepts_dataframe,
     allows_missing,
-    check_columns,
-    has_categories,
+    check_numeric_columns,
+    check_per_row,
+    has_category_columns,
     has_missing,
-    is_composed,
-    is_frame,
-    one_each,
-    reads_columns,
-    takes_categories,
-    transforms_first,
-    warn_of_lost_values,
-    weights_for,
+    has_transformer_steps,
+    is_dataframe,
+    is_meta_estimator,
+    sample_weight_kwargs,
+    warn_precision_loss,
 )
 from kdgraph.parameters import OpenFraction, check_parameters
 
-_labels: ContextVar[Sequence[Any]] = ContextVar("labels", default=())
+_class_labels: ContextVar[Sequence[Any]] = ContextVar("labels", default=())
 
 
 @contextmanager
-def class_names(labels: Sequence[Any]) -> Iterator[None]:
+def use_class_names(labels: Sequence[Any]) -> Iterator[None]:
     """Within the block, classes that are known by their positions are called by these [K]
     labels.
     """
-    token = _labels.set(labels)
+    token = _class_labels.set(labels)
     try:
         yield
     finally:
-        _labels.reset(token)
+        _class_labels.reset(token)
 
 
-def called(label: Any) -> str:
+def display_label(label: Any) -> str:
     """The class as its user calls it.
 
     >>> with class_names(["setosa", "virginica"]):
@@ -85,7 +85,7 @@ def called(label: Any) -> str:
     >>> called(1)
     '1'
     """
-    labels, word = _labels.get(), str(label)
+    labels, word = _class_labels.get(), str(label)
     return str(labels[int(word)]) if word.isdigit() and int(word) < len(labels) else word
 
 
@@ -129,9 +129,9 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
     calibration_size: OpenFraction = 0.3
     random_state: Any = None
 
-    parent_says: ClassVar[str | None] = None
+    required_method: ClassVar[str | None] = None
     """The method that the parent must have."""
-    parent_is: ClassVar[Literal["forest", "network"] | None] = None
+    required_partition: ClassVar[Literal["forest", "network"] | None] = None
     """What must cut the parent's space, where not every partition will do."""
     _numeric_targets: ClassVar[bool] = False
 
@@ -145,7 +145,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs an estimator, got None")
         return self.estimator
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         """The estimator in whose space distances are measured, which must be finite there; None
         where none are measured.
         """
@@ -159,21 +159,21 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Whether calibration rows that the parent was fitted on would spoil what is learnt."""
         return True
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         """Whether :meth:`_fit_after` needs training rows that are not calibration rows."""
         return False
 
-    def _parent(self) -> Any:
+    def _check_parent(self) -> Any:
         """The parent to fit, which can do what is needed of it."""
-        check_instances(self)
-        parent, method = self._default_estimator(), self.parent_says
+        check_parameters_are_instances(self)
+        parent, method = self._default_estimator(), self.required_method
         if parent is not None:
             check_is_estimator(parent, type(self).__name__)
         if method is not None and not self._supports(parent, method):
-            way_out = instead_of(parent, method)
+            way_out = missing_method_advice(parent, method)
             raise TypeError(
                 f"{type(self).__name__} needs an estimator with {method}, got"
-                f" {type(unwrap(parent)).__name__}{way_out}"
+                f" {type(unwrap_frozen(parent)).__name__}{way_out}"
             )
         return parent
 
@@ -181,27 +181,29 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         """Whether ``parent``, fitted or not, has the method."""
         return hasattr(parent, method)
 
-    def _checked(self, X: Any) -> Any:
+    def _validate_X(self, X: Any) -> Any:
         check_is_fitted(self)
-        return self._validated(X)[0]
+        return self._validate_rows(X)[0]
 
-    def _validated(self, X: Any, *y: Any, reset: bool = False) -> tuple[Any, ...]:
+    def _validate_rows(self, X: Any, *y: Any, reset: bool = False) -> tuple[Any, ...]:
         """X, and y if given, as scikit-learn checks them; a data frame that the parent can read
         stays one, and the parent checks it.
         """
-        parent, carrier = self._default_estimator(), self._carrier()
-        behind_nothing = carrier is not None and not transforms_first(carrier)
+        parent, carrier = self._default_estimator(), self._distance_estimator()
+        behind_nothing = carrier is not None and not has_transformer_steps(carrier)
         readers = [reader for reader in (parent, carrier) if reader is not None]
         by_category = (
-            is_frame(X)
-            and has_categories(X)
-            and any(takes_categories(reader) for reader in readers)
+            is_dataframe(X)
+            and has_category_columns(X)
+            and any(accepts_categories(reader) for reader in readers)
         )
-        for reader in [reader for reader in readers if not is_composed(reader)] or (
+        for reader in [reader for reader in readers if not is_meta_estimator(reader)] or (
             [] if readers else [self]
         ):
-            check_columns(X, reader, categories=takes_categories(reader))
-        if is_frame(X) and (by_category or any(reads_columns(reader) for reader in readers)):
+            check_numeric_columns(X, reader, accepts_categories=accepts_categories(reader))
+        if is_dataframe(X) and (
+            by_category or any(accepts_dataframe(reader) for reader in readers)
+        ):
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
             finite = "allow-nan" if behind_nothing or allows_missing(parent) else True
@@ -215,11 +217,11 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
             )
         if behind_nothing and has_missing(X):
             raise ValueError(
-                f"Input X contains NaN, and {type(self).__name__} measures distances; {IMPUTE}"
+                f"Input X contains NaN, and {type(self).__name__} measures distances; {IMPUTATION_ADVICE}"
             )
-        return (X, *(self._targets(X, targets) for targets in y))
+        return (X, *(self._validate_targets(X, targets) for targets in y))
 
-    def _targets(self, X: Any, y: Any) -> Any:
+    def _validate_targets(self, X: Any, y: Any) -> Any:
         if y is None:
             if self._needs_labels():
                 raise ValueError(
@@ -231,7 +233,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         check_consistent_length(X, y)
         return np.asarray(y, dtype=np.float64) if self._numeric_targets else y
 
-    def _divided(
+    def _split_rows(
         self, rows: Rows, X_calibration: Any, y_calibration: Any, random_state: Any
     ) -> tuple[Rows, Rows]:
         """Training and calibration rows: all ``rows`` and those given, or ``rows`` without those
@@ -241,21 +243,21 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         come after a frozen parent, unless training rows are learnt from.
         """
         frozen = self._default_estimator() if self._needs_unseen_rows() else None
-        name, is_frozen = type(self).__name__, is_trained_and_frozen(frozen)
+        name, is_frozen = type(self).__name__, is_frozen_and_trained(frozen)
         if X_calibration is not None:
-            calibration = self._given(X_calibration, y_calibration)
+            calibration = self._validate_calibration_rows(X_calibration, y_calibration)
             if is_frozen:
-                warn_of_calibration_rows(frozen, name, calibration.X)
+                warn_calibration_rows_seen(frozen, name, calibration.X)
             return rows, calibration
         if y_calibration is not None:
             raise ValueError("y_calibration needs X_calibration")
         if is_frozen:
-            warn_of_rows_of_fit(frozen, name, rows.X, self._labels(rows))
-        if isinstance(frozen, FrozenEstimator) and not self._learns_from_training_rows():
+            warn_fit_rows_calibrate(frozen, name, rows.X, self._parent_targets(rows))
+        if isinstance(frozen, FrozenEstimator) and not self._requires_training_rows():
             return rows, rows
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         try:
-            kept, held = self._held_out(rows, seed)
+            kept, held = self._split_indices(rows, seed)
         except ValueError:
             warnings.warn(
                 f"{len(rows)} rows are too few to hold any out: {name} is calibrated on its"
@@ -265,13 +267,13 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
             kept = held = np.arange(len(rows))
         return rows[kept], rows[held]
 
-    def _given(self, X: Any, y: Any) -> Rows:
+    def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
         """Calibration rows that were passed to ``fit``."""
         if y is None and self._needs_labels():
             raise ValueError("X_calibration needs y_calibration")
-        return Rows.of(*self._validated(X, y))
+        return Rows.of(*self._validate_rows(X, y))
 
-    def _held_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Int[n - m], Int[m]: positions of training and calibration rows; ValueError where there
         are too few.
         """
@@ -280,7 +282,7 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         )
         return kept, held
 
-    def _fitted_parent(
+    def _fit_parent(
         self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
     ) -> Any:
         """``parent`` if it is frozen, else a fitted clone; one that wants calibration rows of its
@@ -289,34 +291,37 @@ class PostHoc(MetaEstimatorMixin, BaseEstimator):
         if isinstance(parent, FrozenEstimator):
             check_is_fitted(parent)
             return parent
-        more: dict[str, Any] = weights_for(parent, train.weight)
+        more: dict[str, Any] = sample_weight_kwargs(parent, train.weight)
         if calibration is not None and "X_calibration" in inspect.signature(parent.fit).parameters:
-            more |= {"X_calibration": calibration.X, "y_calibration": self._labels(calibration)}
-        fitted = seeded_clone(parent, random_state).fit(train.X, self._labels(train), **more)
-        warn_of_lost_values(type(self).__name__, fitted, train.X)
+            more |= {
+                "X_calibration": calibration.X,
+                "y_calibration": self._parent_targets(calibration),
+            }
+        fitted = seeded_clone(parent, random_state).fit(
+            train.X, self._parent_targets(train), **more
+        )
+        warn_precision_loss(type(self).__name__, fitted, train.X)
         return fitted
 
-    def _labels(self, rows: Rows) -> Any:
+    def _parent_targets(self, rows: Rows) -> Any:
         """What the parent is fitted with, [n]."""
         return rows.y
 
     def __sklearn_tags__(self):
         """Missing values may come as far as the parent's own tags, and distances, allow."""
-        tags, carrier = super().__sklearn_tags__(), self._carrier()
+        tags, carrier = super().__sklearn_tags__(), self._distance_estimator()
         tags.input_tags.allow_nan = allows_missing(self.estimator) and (
-            carrier is None or transforms_first(carrier)
+            carrier is None or has_transformer_steps(carrier)
         )
         tags.target_tags.required = self._needs_labels()
         return tags
 
 
-def learn_from_training_rows(estimators: Iterable[Any]) -> bool:
+def any_requires_training_rows(estimators: Iterable[Any]) -> bool:
     """Return whether any of these estimators, fitted after one parent, needs training rows;
     ours.
     """
-    return any(
-        isinstance(each, PostHoc) and each._learns_from_training_rows() for each in estimators
-    )
+    return any(isinstance(each, PostHoc) and each._requires_training_rows() for each in estimators)
 
 
 def _are_images(X: Any) -> bool:
@@ -355,12 +360,12 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
     prior_ : Float[K], class shares of the training rows.
     """
 
-    parent_says: ClassVar = "predict_proba"
+    required_method: ClassVar = "predict_proba"
     takes_groups: ClassVar = False
     """Whether it does something by group: ``fit`` and what predicts want to know each row's
     then.
     """
-    weights_as_given: ClassVar = False
+    uses_raw_weights: ClassVar = False
     """Whether what comes after the parent gets weights as they were passed, as where it fits a
     parent once more.
     """
@@ -402,36 +407,36 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             one for each row.
         """
         check_parameters(self)
-        parent = self._parent()
-        X, y = self._validated(X, y, reset=True)
+        parent = self._check_parent()
+        X, y = self._validate_rows(X, y, reset=True)
         check_classification_targets(y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        everything = _counted(
-            Rows(X, y, weight, None if groups is None else one_each("groups", groups, len(X)))
+        everything = _drop_zero_weights(
+            Rows(X, y, weight, None if groups is None else check_per_row("groups", groups, len(X)))
         )
         self.classes_ = self._classes_of(everything.y)
         everything = replace(everything, y=np.searchsorted(self.classes_, everything.y))
-        train, calibration = self._divided(
+        train, calibration = self._split_rows(
             everything, X_calibration, y_calibration, self.random_state
         )
         if groups_calibration is not None:
             calibration = replace(
                 calibration,
-                group=one_each("groups_calibration", groups_calibration, len(calibration)),
+                group=check_per_row("groups_calibration", groups_calibration, len(calibration)),
             )
         if sample_weight_calibration is not None:
-            calibration = _counted(
-                self._weighted(calibration, sample_weight_calibration, X_calibration is not None)
+            calibration = _drop_zero_weights(
+                self._set_weights(calibration, sample_weight_calibration, X_calibration is not None)
             )
         self.prior_ = train.one_hot(len(self.classes_)).sum(0) / train.weight.sum()
-        self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
-        with rows_checked():
-            if self.weights_as_given:
+        self.estimator_ = self._fit_parent(parent, train, calibration, self.random_state)
+        with skip_row_checks():
+            if self.uses_raw_weights:
                 self._fit_after(train, calibration)
             elif X_calibration is None:
-                self._fit_after(*_of_mean_weight_one(train, calibration))
+                self._fit_after(*_normalise_weights(train, calibration))
             else:
-                self._fit_after(*_of_mean_weight_one(train), *_of_mean_weight_one(calibration))
+                self._fit_after(*_normalise_weights(train), *_normalise_weights(calibration))
         return self
 
     def predict(self, X) -> np.ndarray:
@@ -457,11 +462,11 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             )
         return classes
 
-    def _weighted(self, calibration: Rows, weight: Any, is_given: bool) -> Rows:
+    def _set_weights(self, calibration: Rows, weight: Any, has_calibration_rows: bool) -> Rows:
         """The calibration rows with these weights, Float[m], which only rows that were given can
         have.
         """
-        if not is_given:
+        if not has_calibration_rows:
             raise ValueError(
                 "sample_weight_calibration needs X_calibration; rows that are held out keep their"
                 " sample_weight"
@@ -473,10 +478,10 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             ),
         )
 
-    def _labels(self, rows: Rows) -> np.ndarray:
+    def _parent_targets(self, rows: Rows) -> np.ndarray:
         return self.classes_[rows.y]
 
-    def _given(self, X: Any, y: Any) -> Rows:
+    def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
         rows = super()._given(X, y)
         unknown = np.setdiff1d(rows.y, self.classes_)
         if len(unknown):
@@ -486,7 +491,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
             )
         return Rows.of(rows.X, np.searchsorted(self.classes_, rows.y))
 
-    def _held_out(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def _split_indices(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """By class; the only row of a class stays with the training rows."""
         alone = np.bincount(rows.y)[rows.y] == 1
         several = np.flatnonzero(~alone)
@@ -496,13 +501,13 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         return np.concatenate([kept, np.flatnonzero(alone)]), held
 
 
-def _counted(rows: Rows) -> Rows:
+def _drop_zero_weights(rows: Rows) -> Rows:
     """The rows whose weight is above 0."""
     counts = rows.weight > 0
     return rows if counts.all() else rows[counts]
 
 
-def _of_mean_weight_one(*parts: Rows) -> list[Rows]:
+def _normalise_weights(*parts: Rows) -> list[Rows]:
     """The parts with weights divided by a common factor, after which those of all their rows have
     mean 1.
     """

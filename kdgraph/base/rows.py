@@ -52,14 +52,14 @@ class Rows:
 
     def __getitem__(self, index) -> Rows:
         y, group = (None if values is None else values[index] for values in (self.y, self.group))
-        return Rows(take(self.X, index), y, self.weight[index], group)
+        return Rows(select_rows(self.X, index), y, self.weight[index], group)
 
     def __add__(self, other: Rows) -> Rows:
         """The rows of both, these first."""
         y, weight = np.concatenate([self.y, other.y]), np.concatenate([self.weight, other.weight])
         groups = [rows.group for rows in (self, other) if rows.group is not None]
         return Rows(
-            stacked(self.X, other.X),
+            concatenate_rows(self.X, other.X),
             y,
             weight,
             np.concatenate(groups) if len(groups) == 2 else None,
@@ -72,26 +72,26 @@ class Rows:
         return table
 
 
-def is_frame(X: Any) -> bool:
+def is_dataframe(X: Any) -> bool:
     """Whether X is a data frame of pandas."""
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
-def take(X: Any, index: Any) -> Any:
+def select_rows(X: Any, index: Any) -> Any:
     """The rows of X (an array or a data frame) at the positions ``index``: a slice, Int[m] or
     Bool[n].
     """
-    return X.iloc[index] if is_frame(X) else X[index]
+    return X.iloc[index] if is_dataframe(X) else X[index]
 
 
 def has_missing(X: Any) -> bool:
     """Whether any value of X (Float[n, …] or a data frame) is missing."""
-    if is_frame(X):
+    if is_dataframe(X):
         return bool(X.isna().to_numpy().any())
     return bool(X.size and np.isnan(X.min()))  # without an array of flags as long as X
 
 
-def one_each(name: str, values: Any, n: int) -> np.ndarray:
+def check_per_row(name: str, values: Any, n: int) -> np.ndarray:
     """[n]: one of each row, as ``values`` must be; ``name`` is what an error calls them."""
     found = np.asarray(values)
     if found.shape != (n,):
@@ -99,16 +99,16 @@ def one_each(name: str, values: Any, n: int) -> np.ndarray:
     return found
 
 
-def stacked(first: Any, then: Any) -> Any:
+def concatenate_rows(first: Any, second: Any) -> Any:
     """The rows of both, arrays or data frames, one after the other."""
-    if not is_frame(first):
-        return np.concatenate([first, then])
+    if not is_dataframe(first):
+        return np.concatenate([first, second])
     import pandas as pd  # who has a frame has imported it
 
-    return pd.concat([first, then], ignore_index=True)
+    return pd.concat([first, second], ignore_index=True)
 
 
-IMPUTE = (
+IMPUTATION_ADVICE = (
     "impute in the parent's pipeline, as in make_pipeline(SimpleImputer(),"
     " RandomForestClassifier())"
 )
@@ -123,21 +123,21 @@ def allows_missing(estimator: Any) -> bool:
         tags = estimator.__sklearn_tags__()
         if tags.input_tags.allow_nan or tags.no_validation:
             return True
-    return is_composed(estimator)
+    return is_meta_estimator(estimator)
 
 
-def reads_columns(estimator: Any) -> bool:
+def accepts_dataframe(estimator: Any) -> bool:
     """Whether a data frame should come to it as one: it is composed of others, or is frozen and was
     fitted on columns with names.
     """
     return (
         hasattr(estimator, "feature_names_in_")
         if isinstance(estimator, FrozenEstimator)
-        else is_composed(estimator)
+        else is_meta_estimator(estimator)
     )
 
 
-def takes_categories(estimator: Any) -> bool:
+def accepts_categories(estimator: Any) -> bool:
     """Return whether it takes columns of pandas' category type from a data frame, as scikit-learn's
     histogram gradient boosting does.
     """
@@ -149,14 +149,14 @@ def takes_categories(estimator: Any) -> bool:
     )
 
 
-def has_categories(X: Any) -> bool:
+def has_category_columns(X: Any) -> bool:
     """Return whether a column of the data frame X (of pandas, with n rows) is of the category
     type.
     """
     return any(str(dtype) == "category" for dtype in X.dtypes)
 
 
-def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
+def check_numeric_columns(X: Any, estimator: Any, *, accepts_categories: bool = False) -> None:
     """Refuse columns that hold no numbers before an estimator that takes nothing else.
 
     Parameters
@@ -164,14 +164,14 @@ def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
     X : a data frame of pandas, or an array [n, d] of text or objects; of other arrays there is
     nothing to check.
     estimator : what is to be fitted on X, named in the error.
-    categories : whether it takes columns of pandas' category type.
+    accepts_categories : whether it takes columns of pandas' category type.
 
     Raises
     ------
     ValueError
         Text or categories, with an encoder as the way out; dates and durations.
     """
-    if is_frame(X):
+    if is_dataframe(X):
         if X.columns.has_duplicates or X.ndim != 2:
             return  # scikit-learn refuses what it has no name for
         columns = ((repr(name), name, X[name]) for name in X.columns)
@@ -188,14 +188,14 @@ def check_columns(X: Any, estimator: Any, *, categories: bool = False) -> None:
                 else "X[name].astype('int64')"
             )
             raise ValueError(
-                f"column {called} holds dates or durations, and {_named(estimator)} takes numbers;"
+                f"column {called} holds dates or durations, and {_estimator_name(estimator)} takes numbers;"
                 f" make it a number, as in {example}"
             )
-        if kind in "OUS" and not (categories and str(column.dtype) == "category"):
-            _check_text(column, called, name, estimator)
+        if kind in "OUS" and not (accepts_categories and str(column.dtype) == "category"):
+            _check_no_text(column, called, name, estimator)
 
 
-def _check_text(column: Any, called: str, name: Any, estimator: Any) -> None:
+def _check_no_text(column: Any, label: str, name: Any, estimator: Any) -> None:
     """Refuse text that is no number; other objects are left to scikit-learn."""
     values = np.asarray(column, dtype=object)
     text = next(
@@ -213,29 +213,29 @@ def _check_text(column: Any, called: str, name: Any, estimator: Any) -> None:
         " remainder='passthrough')"
     )
     raise ValueError(
-        f"could not convert string to float: {text!r} in column {called}; {_named(estimator)} takes"
+        f"could not convert string to float: {text!r} in column {label}; {_estimator_name(estimator)} takes"
         f" numbers, put an encoder into the pipeline, as in make_pipeline({encoder},"
-        f" {_named(estimator)}())"
+        f" {_estimator_name(estimator)}())"
     )
 
 
-def _named(estimator: Any) -> str:
+def _estimator_name(estimator: Any) -> str:
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return type(estimator).__name__
 
 
-def transforms_first(estimator: Any) -> bool:
+def has_transformer_steps(estimator: Any) -> bool:
     """Whether it is a pipeline with steps before the last one, frozen, calibrated or otherwise
     wrapped as it may be.
     """
     if isinstance(estimator, Pipeline):
         return len(estimator.steps) > 1
     inner = getattr(estimator, "estimator", None)
-    return inner is not None and transforms_first(inner)
+    return inner is not None and has_transformer_steps(inner)
 
 
-def weights_for(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
+def sample_weight_kwargs(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
     """What to give ``estimator.fit`` for weights Float[n]: nothing where all are 1; of a pipeline
     they are for the last step.
 
@@ -252,28 +252,33 @@ def weights_for(estimator: Any, weight: np.ndarray) -> dict[str, np.ndarray]:
     return {"__".join([*names, "sample_weight"]): weight}
 
 
-def is_composed(estimator: Any) -> bool:
+def is_meta_estimator(estimator: Any) -> bool:
     """Return whether some of its parameters are estimators; as scikit-learn's meta-estimators and
     pipelines have.
     """
     if isinstance(estimator, FrozenEstimator):
-        return is_composed(estimator.estimator)
+        return is_meta_estimator(estimator.estimator)
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         return False
     return any(hasattr(value, "get_params") for value in estimator.get_params().values())
 
 
-_ROWS = 2000
+_MAX_CHECKED_ROWS = 2000
 """Rows that are looked at, evenly spaced: sorting 1,000 columns of as many takes 0.1 s, and chance
 merges less than 0.1 % of them.
 """
-_KEPT = 0.9
+_MIN_DISTINCT_FRACTION = 0.9
 """Share of the different values of a feature that must remain in single precision."""
-_TREES = (BaseForest, BaseDecisionTree, GradientBoostingClassifier, GradientBoostingRegressor)
-_LIBRARIES = ("xgboost", "catboost", "torch", "skorch")
+_SINGLE_PRECISION_MODELS = (
+    BaseForest,
+    BaseDecisionTree,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+)
+_SINGLE_PRECISION_LIBRARIES = ("xgboost", "catboost", "torch", "skorch")
 
 
-def distinct_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def distinct_value_counts(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return how many different values each feature has, in double and in single precision.
 
     Parameters
@@ -290,13 +295,13 @@ def distinct_values(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     [[3, 2], [1, 2]]
     """
     # Rounding is monotone, so that the sorted values are sorted in single precision too.
-    ordered = np.sort(X[:: max(1, -(-len(X) // _ROWS))], axis=0)
+    ordered = np.sort(X[:: max(1, -(-len(X) // _MAX_CHECKED_ROWS))], axis=0)
     with np.errstate(over="ignore"):
         single = ordered.astype(np.float32)
     return tuple((values[1:] > values[:-1]).sum(axis=0) + 1 for values in (ordered, single))  # type: ignore[return-value]
 
 
-def computes_in_single_precision(estimator: Any) -> bool:
+def uses_single_precision(estimator: Any) -> bool:
     """Return whether an estimator, or the last one of those that it is composed of, rounds its
     input to float32.
     """
@@ -304,10 +309,10 @@ def computes_in_single_precision(estimator: Any) -> bool:
         if isinstance(estimator, Pipeline):
             estimator = estimator.steps[-1][1]
         elif (
-            isinstance(estimator, _TREES)
+            isinstance(estimator, _SINGLE_PRECISION_MODELS)
             or hasattr(estimator, "_make_module")
             or hasattr(estimator, "module_")
-            or type(estimator).__module__.partition(".")[0] in _LIBRARIES
+            or type(estimator).__module__.partition(".")[0] in _SINGLE_PRECISION_LIBRARIES
         ):
             return True
         elif hasattr(estimator, "estimator") or isinstance(estimator, FrozenEstimator):
@@ -316,7 +321,7 @@ def computes_in_single_precision(estimator: Any) -> bool:
             return False
 
 
-def warn_of_lost_values(
+def warn_precision_loss(
     owner: str, parent: Any, X: Any, names: Sequence[str] = (), *, scale: str | None = None
 ) -> None:
     """Warn of features of which a fitted parent tells few values apart, because it rounds them to
@@ -331,9 +336,9 @@ def warn_of_lost_values(
     scale : the override that moves each feature to [0, 1], if there is one; it is offered where it
         helps.
     """
-    if not computes_in_single_precision(parent):
+    if not uses_single_precision(parent):
         return
-    rows, names = _as_the_last_step_sees(parent, X, names)
+    rows, names = _final_step_input(parent, X, names)
     if (
         rows is None
         or rows.ndim != 2
@@ -343,8 +348,8 @@ def warn_of_lost_values(
     ):
         return
     rows = rows.astype(np.float64, copy=False)
-    double, single = distinct_values(rows)
-    if not (lost := np.flatnonzero(single < _KEPT * double)).size:
+    double, single = distinct_value_counts(rows)
+    if not (lost := np.flatnonzero(single < _MIN_DISTINCT_FRACTION * double)).size:
         return
     j = int(lost[np.argmax(double[lost] - single[lost])])
     called = some(
@@ -354,10 +359,10 @@ def warn_of_lost_values(
         ]
     )
     different = f"{owner}: of {double[j]:,} different values of {called}"
-    found = f"{different}, single precision, in which {_name(parent)} computes, has {single[j]:,}"
+    found = f"{different}, single precision, in which {_final_estimator_name(parent)} computes, has {single[j]:,}"
     low, high = np.nanmin(rows[:, lost], axis=0), np.nanmax(rows[:, lost], axis=0)
-    double, single = distinct_values((rows[:, lost] - low) / (high - low))
-    if scale is not None and (single >= _KEPT * double).all():
+    double, single = distinct_value_counts((rows[:, lost] - low) / (high - low))
+    if scale is not None and (single >= _MIN_DISTINCT_FRACTION * double).all():
         way_out = f"{scale} takes the offset away"
     elif scale is not None:
         way_out = "subtract the offset of the column, or take outliers out of it"
@@ -369,7 +374,7 @@ def warn_of_lost_values(
     warnings.warn(f"{found}; {way_out}", stacklevel=3)
 
 
-def _as_the_last_step_sees(
+def _final_step_input(
     parent: Any, X: Any, names: Sequence[str]
 ) -> tuple[np.ndarray | None, Sequence[str]]:
     """Rows as an array, and the names of its columns, behind the transformers of a pipeline."""
@@ -390,7 +395,7 @@ def _as_the_last_step_sees(
         return None, names
 
 
-def _name(parent: Any) -> str:
+def _final_estimator_name(parent: Any) -> str:
     while isinstance(parent, Pipeline | FrozenEstimator):
         parent = parent.steps[-1][1] if isinstance(parent, Pipeline) else parent.estimator
     return type(parent).__name__

@@ -17,8 +17,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from kdgraph.base import PostHocClassifier, Rows, seeded_clone
-from kdgraph.base.posthoc import learn_from_training_rows
-from kdgraph.base.rows import weights_for
+from kdgraph.base.posthoc import any_requires_training_rows
+from kdgraph.base.rows import sample_weight_kwargs
 from kdgraph.errors import ParameterError
 
 MapName = Literal["isotonic", "sigmoid", "temperature"]
@@ -65,7 +65,7 @@ class Uncalibrated(PostHocClassifier):
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]."""
-        X = self._checked(X)
+        X = self._validate_X(X)
         return self.calibrated_.predict_proba(X)
 
 
@@ -79,7 +79,7 @@ class Refit(Uncalibrated):
         unfitted clone is fitted.
     """
 
-    weights_as_given: ClassVar = True
+    uses_raw_weights: ClassVar = True
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         parent = (
@@ -96,7 +96,7 @@ class Refit(Uncalibrated):
             )
         again = seeded_clone(parent, self.random_state)
         self.calibrated_ = again.fit(
-            rows.X, self.classes_[rows.y], **weights_for(again, rows.weight)
+            rows.X, self.classes_[rows.y], **sample_weight_kwargs(again, rows.weight)
         )
 
 
@@ -124,7 +124,7 @@ class Retrained(Uncalibrated):
     _: KW_ONLY
     changes: Mapping[str, Any] | None = None
 
-    weights_as_given: ClassVar = True
+    uses_raw_weights: ClassVar = True
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         parent = (
@@ -141,7 +141,7 @@ class Retrained(Uncalibrated):
             )
         last.set_params(**(self.changes or {}))
         self.calibrated_ = again.fit(
-            train.X, self.classes_[train.y], **weights_for(again, train.weight)
+            train.X, self.classes_[train.y], **sample_weight_kwargs(again, train.weight)
         )
 
     def describe(self) -> dict[str, Any]:
@@ -289,8 +289,8 @@ class LinearPool(Uncalibrated):
     def _needs_unseen_rows(self) -> bool:
         return True
 
-    def _learns_from_training_rows(self) -> bool:
-        return learn_from_training_rows((self.members or {}).values())
+    def _requires_training_rows(self) -> bool:
+        return any_requires_training_rows((self.members or {}).values())
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         members = self.members
@@ -307,5 +307,5 @@ class LinearPool(Uncalibrated):
 
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]."""
-        X = self._checked(X)
+        X = self._validate_X(X)
         return np.mean([member.predict_proba(X) for member in self.members_.values()], axis=0)

@@ -15,8 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base import PostHocClassifier, Rows, seeded_clone
-from kdgraph.base.posthoc import learn_from_training_rows
-from kdgraph.base.rows import one_each, take
+from kdgraph.base.posthoc import any_requires_training_rows
+from kdgraph.base.rows import check_per_row, select_rows
 from kdgraph.parameters import Count
 
 
@@ -99,8 +99,8 @@ class GroupWise(PostHocClassifier):
 
     takes_groups: ClassVar = True
 
-    def _learns_from_training_rows(self) -> bool:
-        return learn_from_training_rows([self.calibrator])
+    def _requires_training_rows(self) -> bool:
+        return any_requires_training_rows([self.calibrator])
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if self.calibrator is None:
@@ -173,15 +173,15 @@ class GroupWise(PostHocClassifier):
     def _by_group(self, method: str, X: Any, groups: Any) -> np.ndarray:
         """What each row's calibrator says; that of all rows is asked first, and gives way."""
         check_is_fitted(self)
-        X = self._checked(X)
+        X = self._validate_X(X)
         said = np.array(
             getattr(self.shared_, method)(X)
         )  # a copy: given scores answer with a part of X itself
         if groups is None:
             return said
-        given = one_each("groups", groups, len(said))
+        given = check_per_row("groups", groups, len(said))
         for group, calibrator in zip(self.groups_, self.calibrators_, strict=True):
             mine = given == group
             if mine.any():
-                said[mine] = getattr(calibrator, method)(take(X, mine))
+                said[mine] = getattr(calibrator, method)(select_rows(X, mine))
         return said

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.network_access import STEPS, input_spread, logits_after_step
+from kdgraph.base.network_access import ODIN_STEP_SIZES, input_spread, logits_after_step
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
 from kdgraph.parameters import NonNegative, Positive
@@ -92,9 +92,9 @@ class OdinCalibration(PostHocClassifier):
     _: KW_ONLY
     temperature: Positive | Literal["auto"] = "auto"
     epsilon: NonNegative | Literal["auto"] = "auto"
-    epsilons: Sequence[NonNegative] = STEPS
+    epsilons: Sequence[NonNegative] = ODIN_STEP_SIZES
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y, sample_weight=None, *, X_ood=None, **calibration):
@@ -136,7 +136,9 @@ class OdinCalibration(PostHocClassifier):
             )
             return
         if self._out is not None:
-            self.tried_ = list(self._judged_by_outliers(calibration, self._validated(self._out)[0]))
+            self.tried_ = list(
+                self._judged_by_outliers(calibration, self._validate_rows(self._out)[0])
+            )
         else:
             self.tried_ = list(self._judged_by_likelihood(calibration))
         self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda each: each[2])
@@ -144,7 +146,7 @@ class OdinCalibration(PostHocClassifier):
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Float[n, K]."""
-        X = self._checked(X)
+        X = self._validate_X(X)
         return softmax(
             self._logits(X, self.temperature_, [self.epsilon_])[0] / self.temperature_, axis=1
         )

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows
-from kdgraph.base.posthoc import learn_from_training_rows
+from kdgraph.base.posthoc import any_requires_training_rows
 from kdgraph.calibration.baselines import ScoreMap, Uncalibrated
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import nll
@@ -69,7 +69,7 @@ class Choice:
     """What is said of rows of which there are too few to judge anybody."""
 
     def _learns_from_training_rows(self) -> bool:
-        return learn_from_training_rows(self._candidates().values())
+        return any_requires_training_rows(self._candidates().values())
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         names = (NONE, *self._candidates())

@@ -3,7 +3,7 @@ gate.
 """
 
 from kdgraph.density.classifiers import KernelDensityForest, KernelDensityNetwork
-from kdgraph.density.floor import blend, conformal_log_floor
+from kdgraph.density.floor import blend_with_prior, conformal_log_floor
 from kdgraph.density.gate import DensityGate
 from kdgraph.density.graph import KernelDensityGraph
 
@@ -12,6 +12,6 @@ __all__ = [
     "KernelDensityForest",
     "KernelDensityGraph",
     "KernelDensityNetwork",
-    "blend",
+    "blend_with_prior",
     "conformal_log_floor",
 ]

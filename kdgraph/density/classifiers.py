@@ -15,17 +15,27 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.base import Rows
-from kdgraph.base.frozen import unwrap
-from kdgraph.density.floor import FlooredClassifier, blend, conformal_log_floor, printed_log_floor
-from kdgraph.density.graph import Distance, blocks_of
-from kdgraph.density.posterior import FOREST, NETWORK, Criterion, Published
-from kdgraph.density.variants import VARIANTS, Name, Options
-from kdgraph.geometry import Partition, kind_of
+from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.density.floor import (
+    DensityFloorClassifier,
+    blend_with_prior,
+    conformal_log_floor,
+    paper_log_floor,
+)
+from kdgraph.density.graph import PolytopeDistance, iterate_blocks
+from kdgraph.density.posterior import (
+    FOREST_SETTINGS,
+    NETWORK_SETTINGS,
+    PublishedSettings,
+    SearchCriterion,
+)
+from kdgraph.density.variants import VARIANTS, KernelDensityOptions, VariantName
+from kdgraph.geometry import Partition, partition_kind
 from kdgraph.parameters import Count, OpenFraction, Positive, Share
 
 
 @dataclass(eq=False, repr=False)
-class KernelDensityClassifier(FlooredClassifier):
+class KernelDensityClassifier(DensityFloorClassifier):
     """A parent whose probabilities are calibrated inside the training distribution and fall back to
     the class prior far outside it.
 
@@ -37,20 +47,20 @@ class KernelDensityClassifier(FlooredClassifier):
 
     estimator: Any = None
     _: KW_ONLY
-    variant: Name = "kdgraph"
+    variant: VariantName = "kdgraph"
     k: Positive | Literal["auto"] = "auto"
     pseudo_count: Positive | Literal["auto"] = "auto"
     vote_share: Share | Literal["auto"] = "auto"
     vote_power: Positive | Literal["auto"] = "auto"
-    criterion: Criterion = "nll"
+    criterion: SearchCriterion = "nll"
     floor: float | Literal["auto", "paper"] | None = None
-    distance: Distance | None = None
-    lend_calibration: bool = True
+    distance: PolytopeDistance | None = None
+    use_calibration_rows: bool = True
     max_polytopes: Count | OpenFraction | None = None
 
-    published: ClassVar[Published] = FOREST
+    published_settings: ClassVar[PublishedSettings] = FOREST_SETTINGS
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return self._default_estimator()
 
     def _partition(self) -> Partition:
@@ -59,7 +69,7 @@ class KernelDensityClassifier(FlooredClassifier):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         own = {
             field.name: getattr(self, field.name)
-            for field in fields(Options)
+            for field in fields(KernelDensityOptions)
             if field.name != "published"
         }
         fitted = VARIANTS[self.variant](
@@ -67,12 +77,12 @@ class KernelDensityClassifier(FlooredClassifier):
             train,
             calibration,
             self.prior_,
-            Options(**own, published=self.published),
+            KernelDensityOptions(**own, published_settings=self.published_settings),
         )
         self.graph_, self.posterior_ = fitted.graph, fitted.posterior
         floor = fitted.log_floor if self.floor is None else self.floor
         if floor == "paper":
-            floor = printed_log_floor(len(train))
+            floor = paper_log_floor(len(train))
         self.log_floor_ = (
             conformal_log_floor(fitted.held_out_log_density, self.alpha)
             if floor in (None, "auto")
@@ -84,17 +94,20 @@ class KernelDensityClassifier(FlooredClassifier):
         (Float[n, d]), in blocks.
         """
         proba, log_density = zip(
-            *(self._visited(block) for block in blocks_of(self._checked(X))), strict=True
+            *(self._predict_block(block) for block in iterate_blocks(self._validate_X(X))),
+            strict=True,
         )
         return np.concatenate(proba), np.concatenate(log_density)
 
-    def _visited(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        visit = self.graph_.visit(self.graph_.partition.place(X), self.posterior_.exponents)
+    def _predict_block(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        visit = self.graph_.query(self.graph_.partition.locate(X), self.posterior_.exponents)
         posterior, log_density = self.posterior_(visit, self.graph_)
         min_weight = self.min_weight if self.variant == "kdgraph" else 0.0
-        return blend(posterior, self.prior_, log_density, self.log_floor_, min_weight), log_density
+        return blend_with_prior(
+            posterior, self.prior_, log_density, self.log_floor_, min_weight
+        ), log_density
 
-    def _chosen(self) -> dict[str, float]:
+    def _searched_parameters(self) -> dict[str, float]:
         names = ("exponent", "pseudo_count", "vote_share", "vote_power")
         return {
             name: getattr(self.posterior_, name) for name in names if hasattr(self.posterior_, name)
@@ -132,7 +145,7 @@ class KernelDensityForest(KernelDensityClassifier):
         its mean, "scaled": the same with every feature in units of the spacing between polytopes,
         "whitened": along axes that know which features move together; None for "scaled" in
         "kdgraph" and "geodesic" in the others.
-    lend_calibration : "kdgraph" only: let the held-out rows lend their class masses.
+    use_calibration_rows : "kdgraph" only: let the held-out rows lend their class masses.
     max_polytopes : merge neighbouring polytopes down to this number, or share of the training rows,
         so that predicting takes bounded time and memory; None keeps all.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
@@ -162,7 +175,7 @@ class KernelDensityForest(KernelDensityClassifier):
 
         g_y(x) = w·p_y(x) + (1 - w)·P_y,   w = f(x) / (f(x) + floor)
 
-    which is Eq. 6 and 7 (see :func:`kdgraph.density.blend`); f is the Gaussian density at the
+    which is Eq. 6 and 7 (see :func:`kdgraph.density.blend_with_prior`); f is the Gaussian density at the
     polytope whose mean is nearest in units of the spacing between polytopes. (The polytope that
     shares most leaves with a row may lie far away along a long leaf; a few such rows among the
     held-out ones pull the floor down until the far field is confident again.) Units of features
@@ -208,7 +221,7 @@ class KernelDensityNetwork(KernelDensityClassifier):
         torch module as ``module_``, or a pipeline that ends in one; None for four layers of 1,000
         units (Table 3). Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is.
     variant, k, pseudo_count, vote_share, vote_power, criterion, floor, alpha, min_weight, distance,
-    lend_calibration, max_polytopes,
+    use_calibration_rows, max_polytopes,
     calibration_size, n_jobs, random_state : as in :class:`~kdgraph.density.KernelDensityForest`; of
         "reference" and "figure1", what was published for networks.
     output_bits : whether the output's bits, p > 1/K, count as one more layer.
@@ -242,8 +255,8 @@ class KernelDensityNetwork(KernelDensityClassifier):
     layers: Literal["head", "all"] = "all"
     embedding: Literal["auto", "head", "last", "input"] = "auto"
 
-    published: ClassVar[Published] = NETWORK
-    parent_is: ClassVar = "network"
+    published_settings: ClassVar[PublishedSettings] = NETWORK_SETTINGS
+    required_partition: ClassVar = "network"
 
     def _default_estimator(self) -> Any:
         if self.estimator is not None:
@@ -252,10 +265,10 @@ class KernelDensityNetwork(KernelDensityClassifier):
 
         return MultilayerPerceptron(n_jobs=self.n_jobs)
 
-    def _parent(self) -> Any:
-        parent = super()._parent()
-        if kind_of(parent) == "forest":
-            name = type(unwrap(parent)).__name__
+    def _check_parent(self) -> Any:
+        parent = super()._check_parent()
+        if partition_kind(parent) == "forest":
+            name = type(unwrap_frozen(parent)).__name__
             raise TypeError(
                 f"KernelDensityNetwork needs a network, got {name}, a forest; use"
                 " KernelDensityForest in its place"

@@ -18,11 +18,11 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from kdgraph.base import PostHocClassifier
-from kdgraph.geometry import NoPartitionError, Partition, check_kind, partition_of
+from kdgraph.geometry import NoPartitionError, Partition, check_has_partition, partition_of
 from kdgraph.parameters import OpenFraction, Share
 
 
-def blend(
+def blend_with_prior(
     posterior: np.ndarray,
     prior: np.ndarray,
     log_density: np.ndarray,
@@ -71,11 +71,13 @@ def conformal_log_floor(log_density: np.ndarray, alpha: float) -> float:
     rank = math.floor((len(ranked) + 1) * alpha)
     if rank >= 1:
         return float(ranked[rank - 1])
-    return _below(ranked)
+    return _extrapolate_below(ranked)
 
 
-def priced_log_floor(log_density: np.ndarray, distance_to_prior: np.ndarray, price: float) -> float:
-    """The highest floor at which rows move by ``price`` in the mean when their probabilities are
+def mean_shift_log_floor(
+    log_density: np.ndarray, distance_to_prior: np.ndarray, max_mean_shift: float
+) -> float:
+    """The highest floor at which rows move by ``max_mean_shift`` in the mean when their probabilities are
     blended with the prior. Ours.
 
     Parameters
@@ -83,7 +85,7 @@ def priced_log_floor(log_density: np.ndarray, distance_to_prior: np.ndarray, pri
     log_density : Float[m], of held-out rows.
     distance_to_prior : Float[m], the total variation ½ Σ_k |p_k - P_k| between their probabilities
     and the prior: as far as a row can move.
-    price : the mean of how far rows do move, (1 - w)·``distance_to_prior`` with w as in
+    max_mean_shift : the mean of how far rows do move, (1 - w)·``distance_to_prior`` with w as in
         :func:`blend`.
 
     Notes
@@ -104,7 +106,7 @@ def priced_log_floor(log_density: np.ndarray, distance_to_prior: np.ndarray, pri
     Examples
     --------
     >>> log_density = np.array([-9.0, -2.0, -1.0])
-    >>> floor = priced_log_floor(log_density, np.array([0.5, 0.5, 0.5]), price=0.01)
+    >>> floor = mean_shift_log_floor(log_density, np.array([0.5, 0.5, 0.5]), max_mean_shift=0.01)
     >>> moved = 0.5 * expit(floor - np.append(log_density, -12.5))
     >>> print(f"{floor:.2f}: {moved.mean():.3f}")
     -14.98: 0.010
@@ -112,26 +114,26 @@ def priced_log_floor(log_density: np.ndarray, distance_to_prior: np.ndarray, pri
     dense = np.isfinite(log_density)
     if not dense.any():
         return -math.inf
-    log_density = np.append(log_density[dense], _below(log_density[dense]))
+    log_density = np.append(log_density[dense], _extrapolate_below(log_density[dense]))
     distance = np.append(distance_to_prior[dense], distance_to_prior[dense].mean())
 
     def above(log_floor: float) -> float:
-        return float(np.mean(distance * expit(log_floor - log_density))) - price
+        return float(np.mean(distance * expit(log_floor - log_density))) - max_mean_shift
 
     highest, lowest = (
         float(log_density.max()),
-        float(log_density.min()) + math.log(price),
+        float(log_density.min()) + math.log(max_mean_shift),
     )  # there no row moves by more than the price
     return highest if above(highest) <= 0 else float(brentq(above, lowest, highest))
 
 
-def _below(log_density: np.ndarray) -> float:
+def _extrapolate_below(log_density: np.ndarray) -> float:
     """The lowest of these, Float[m], moved down by half its distance to the median."""
     lowest = float(log_density.min())
     return lowest - 0.5 * (float(np.median(log_density)) - lowest)
 
 
-def ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
+def density_ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
     """Float[n]: log floor - log density, infinite where there is no density at all, whatever the
     floor.
     """
@@ -139,7 +141,7 @@ def ood_score(log_density: np.ndarray, log_floor: float) -> np.ndarray:
         return np.where(np.isneginf(log_density), math.inf, log_floor - log_density)
 
 
-def printed_log_floor(n: int) -> float:
+def paper_log_floor(n: int) -> float:
     """log(b / log n) with b = exp(-1e-7) (Eq. 6 and Table 2): so high that it drowns the
     in-distribution densities too.
     """
@@ -152,7 +154,7 @@ def figure1_log_floor(n: int, d: int, multiplier: float = 1e9) -> float:
 
 
 @contextmanager
-def _gate_as_way_out() -> Iterator[None]:
+def _suggest_gate() -> Iterator[None]:
     try:
         yield
     except NoPartitionError as error:
@@ -163,7 +165,7 @@ def _gate_as_way_out() -> Iterator[None]:
 
 
 @dataclass(eq=False, repr=False)
-class FlooredClassifier(PostHocClassifier):
+class DensityFloorClassifier(PostHocClassifier):
     """A density graph and a floor: what the kernel density forest and network, and the gate around
     any classifier, share.
 
@@ -188,22 +190,22 @@ class FlooredClassifier(PostHocClassifier):
     min_weight: Share = 1e-9
     n_jobs: int | None = None
 
-    def _partition_parent(self) -> Any:
+    def _partition_estimator(self) -> Any:
         """The estimator whose partition carries the density, not fitted yet."""
         return self._default_estimator()
 
-    def _parent(self) -> Any:
+    def _check_parent(self) -> Any:
         parent = super()._parent()
-        with _gate_as_way_out():
-            check_kind(self._partition_parent())
+        with _suggest_gate():
+            check_has_partition(self._partition_estimator())
         return parent
 
-    def _partition_of(self, fitted: Any, **reading: Any) -> Partition:
-        """The partition of the fitted :meth:`_partition_parent`."""
-        with _gate_as_way_out():
-            return partition_of(fitted, n_jobs=self.n_jobs, **reading)
+    def _partition_of(self, fitted: Any, **network_options: Any) -> Partition:
+        """The partition of the fitted :meth:`_partition_estimator`."""
+        with _suggest_gate():
+            return partition_of(fitted, n_jobs=self.n_jobs, **network_options)
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return True
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
@@ -228,12 +230,12 @@ class FlooredClassifier(PostHocClassifier):
         """Float[n]: log floor - log density. Higher is farther from the training data, and above 0
         the prior has more than half the say.
         """
-        return ood_score(self.log_density(X), self.log_floor_)
+        return density_ood_score(self.log_density(X), self.log_floor_)
 
     def proba_and_ood_score(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """:meth:`predict_proba` and :meth:`ood_score`, as :meth:`proba_and_log_density`."""
+        """:meth:`predict_proba` and :meth:`density_ood_score`, as :meth:`proba_and_log_density`."""
         proba, log_density = self.proba_and_log_density(X)
-        return proba, ood_score(log_density, self.log_floor_)
+        return proba, density_ood_score(log_density, self.log_floor_)
 
     def describe(self) -> dict[str, float | int]:
         """What was learnt, for the record: polytopes, the share of them that hold one row, what a
@@ -241,8 +243,8 @@ class FlooredClassifier(PostHocClassifier):
         """
         polytopes = self.graph_.polytopes
         learnt = {"n_polytopes": len(polytopes), "singleton_share": polytopes.singleton_share}
-        return {**learnt, **self._chosen(), "log_floor": self.log_floor_}
+        return {**learnt, **self._searched_parameters(), "log_floor": self.log_floor_}
 
-    def _chosen(self) -> dict[str, float]:
+    def _searched_parameters(self) -> dict[str, float]:
         """What was searched on held-out rows, by name."""
         return {}

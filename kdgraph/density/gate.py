@@ -9,15 +9,20 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from kdgraph.base import Rows
-from kdgraph.density.floor import FlooredClassifier, blend, conformal_log_floor, priced_log_floor
-from kdgraph.density.gaussians import shrunk
-from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
+from kdgraph.density.floor import (
+    DensityFloorClassifier,
+    blend_with_prior,
+    conformal_log_floor,
+    mean_shift_log_floor,
+)
+from kdgraph.density.gaussians import shrunk_variances
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
 from kdgraph.errors import DataError
 from kdgraph.parameters import OpenFraction
 
 
 @dataclass(eq=False, repr=False)
-class DensityGate(FlooredClassifier):
+class DensityGate(DensityFloorClassifier):
     """Blend a classifier's probabilities to the class prior where the density of the training data
     falls below a floor. Ours.
 
@@ -36,8 +41,8 @@ class DensityGate(FlooredClassifier):
     distance : by which the nearest polytope is found, as in :class:`KernelDensityForest`.
     alpha : the expected share of in-distribution rows that the floor may give up; each held-out row
     counts once, whatever it weighs.
-    price : in place of ``alpha``, how far the floor may move rows in the mean, in total variation
-        (:func:`~kdgraph.density.floor.priced_log_floor`): a bound of what the gate costs in
+    max_mean_shift : in place of ``alpha``, how far the floor may move rows in the mean, in total variation
+        (:func:`~kdgraph.density.floor.mean_shift_log_floor`): a bound of what the gate costs in
         calibration, also where held-out rows are few.
     min_weight : w is never smaller, so that the estimator's argmax survives among equal priors.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
@@ -66,7 +71,7 @@ class DensityGate(FlooredClassifier):
     *Inside the data* g tends to p. By exchangeability at most max(α, 1/(m + 1)) of rows like the m
     held-out ones have f < floor in expectation, so for all others w ≥ 1/2 and |g_y - p_y| ≤ 1 - w =
     floor/(f + floor) ≤ floor/f, which falls off exponentially above the floor: a row whose log
-    density lies t above it moves by at most e^-t. With ``price`` it is how far rows move in the
+    density lies t above it moves by at most e^-t. With ``max_mean_shift`` it is how far rows move in the
     mean that is given. As α → 0 and m → ∞ the floor falls to the lowest density that rows of the
     training distribution reach, and what is given up vanishes.
 
@@ -87,20 +92,20 @@ class DensityGate(FlooredClassifier):
 
     _: KW_ONLY
     partition: Any = None
-    distance: Distance = "scaled"
-    price: OpenFraction | None = None
+    distance: PolytopeDistance = "scaled"
+    max_mean_shift: OpenFraction | None = None
 
-    def _partition_parent(self) -> Any:
+    def _partition_estimator(self) -> Any:
         return self.estimator if self.partition is None else self.partition
 
-    def _carrier(self) -> Any:
-        return self._partition_parent()
+    def _distance_estimator(self) -> Any:
+        return self._partition_estimator()
 
     def _needs_unseen_rows(self) -> bool:
         """Of a partition that is fitted here, the rows that the floor is learnt on are new to it,
         whatever ``estimator`` has seen.
         """
-        return self.partition is None or self.price is not None
+        return self.partition is None or self.max_mean_shift is not None
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         if (
@@ -116,37 +121,37 @@ class DensityGate(FlooredClassifier):
         forest = (
             self.estimator_
             if self.partition is None
-            else self._fitted_parent(self.partition, train, calibration, self.random_state)
+            else self._fit_parent(self.partition, train, calibration, self.random_state)
         )
         partition = self._partition_of(forest)
         labels = train.one_hot(len(self.classes_))
-        place, held_out = partition.place(train.X), partition.embed(calibration.X)
+        place, held_out = partition.locate(train.X), partition.embed(calibration.X)
         self.graph_ = KernelDensityGraph(
-            partition, place, labels, shrunk, distance=self.distance, held_out=held_out
+            partition, place, labels, shrunk_variances, distance=self.distance, held_out=held_out
         )
         self.log_floor_ = self._log_floor(
-            calibration.X, in_blocks(self.graph_.log_density, calibration.X)
+            calibration.X, apply_in_blocks(self.graph_.log_density, calibration.X)
         )
 
     def _log_floor(self, X, log_density: np.ndarray) -> float:
         """The floor from held-out rows X (Float[m, d]) and their log densities (Float[m])."""
-        if self.price is None:
+        if self.max_mean_shift is None:
             return conformal_log_floor(log_density, self.alpha)
         to_prior = 0.5 * np.abs(self.estimator_.predict_proba(X) - self.prior_).sum(axis=1)
-        return priced_log_floor(log_density, to_prior, self.price)
+        return mean_shift_log_floor(log_density, to_prior, self.max_mean_shift)
 
     def log_density(self, X) -> np.ndarray:
         """Float[n]: the log density f that the floor is held against, that of the nearest
         polytope.
         """
-        return in_blocks(self.graph_.log_density, self._checked(X))
+        return apply_in_blocks(self.graph_.log_density, self._validate_X(X))
 
     def proba_and_log_density(self, X) -> tuple[np.ndarray, np.ndarray]:
         """:meth:`predict_proba` and :meth:`log_density`, of which the first needs the second."""
-        X = self._checked(X)
-        log_density = in_blocks(self.graph_.log_density, X)
+        X = self._validate_X(X)
+        log_density = apply_in_blocks(self.graph_.log_density, X)
         return (
-            blend(
+            blend_with_prior(
                 self.estimator_.predict_proba(X),
                 self.prior_,
                 log_density,

@@ -17,28 +17,28 @@ from sklearn.neighbors import NearestNeighbors
 from kdgraph.geometry import Polytopes
 from kdgraph.smoothing.neighbours import nearest_of_candidates
 
-_SAMPLE = 2000
+_WHITENING_SAMPLE = 2000
 """Points whose nearest neighbour is looked for; a covariance of 100 features is then known to a few
 per cent.
 """
-_PASSES = 2
+_WHITENING_PASSES = 2
 """Neighbours are found by the spread of the features first, then once more along the axes that
 these neighbours gave.
 """
-_FLAT = 1e-3
+_MIN_STEP_FRACTION = 1e-3
 """Share of the average squared step below which a feature is flat, and of the largest that an axis
 keeps: what hardly varies in training must not forbid every new value.
 """
-_ROUNDING = 1e-12
+_CONSTANT_TOLERANCE = 1e-12
 """Of its largest value: a feature that varies by less is constant, as the mean of three times 0.1
 is not 0.1.
 """
-_FARTHEST = 1e100
+_MAX_COORDINATE = 1e100
 """Coordinates are cut here, so that their sums stay finite."""
 
 
 @dataclass(frozen=True)
-class Axes:
+class Whitening:
     """A linear map to coordinates in which nearest neighbours differ, on average, by an
     uncorrelated step of size 1 in each. Ours.
 
@@ -54,7 +54,7 @@ class Axes:
         to rounding.
         """
         return np.einsum(
-            "ij,kj->ik", np.clip(points, -_FARTHEST, _FARTHEST), self.directions
+            "ij,kj->ik", np.clip(points, -_MAX_COORDINATE, _MAX_COORDINATE), self.directions
         )  # BLAS adds in an order that n decides
 
     @property
@@ -65,7 +65,7 @@ class Axes:
         return float(np.linalg.slogdet(self.directions)[1])
 
 
-def neighbour_axes(points: np.ndarray) -> Axes:
+def neighbour_whitening(points: np.ndarray) -> Whitening:
     """Axes from the covariance of the differences between points and their nearest neighbours,
     Float[n, d]. Ours.
 
@@ -87,23 +87,23 @@ def neighbour_axes(points: np.ndarray) -> Axes:
     True
     """
     spread = points.std(axis=0)
-    spread[spread <= _ROUNDING * np.abs(points).max(axis=0, initial=0.0)] = 0.0
+    spread[spread <= _CONSTANT_TOLERANCE * np.abs(points).max(axis=0, initial=0.0)] = 0.0
     directions = np.diag(1.0 / np.where(spread > 0, spread, 1.0))
     if len(points) < 3:
-        return Axes(directions)
-    some = points[:: max(1, len(points) // _SAMPLE)]
-    for _ in range(_PASSES):
-        seen = Axes(directions)
+        return Whitening(directions)
+    some = points[:: max(1, len(points) // _WHITENING_SAMPLE)]
+    for _ in range(_WHITENING_PASSES):
+        seen = Whitening(directions)
         nearest = (
             NearestNeighbors(n_neighbors=2)
             .fit(seen(points))
             .kneighbors(seen(some), return_distance=False)[:, 1]
         )
-        directions = _whitening(some - points[nearest], spread)
-    return Axes(directions)
+        directions = _whitening_directions(some - points[nearest], spread)
+    return Whitening(directions)
 
 
-def _whitening(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _whitening_directions(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Float[d, d]: axes, one a row, along which ``steps`` (Float[m, d]) are uncorrelated and of
     size 1; ``spread``: Float[d], of points.
     """
@@ -111,7 +111,7 @@ def _whitening(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
     square = np.mean((steps / unit) ** 2, axis=0)
     if not square.any():
         return np.diag(1.0 / unit)
-    flat = square < _FLAT * square.mean()
+    flat = square < _MIN_STEP_FRACTION * square.mean()
     size = np.sqrt(np.where(flat, 1.0, square)) * unit
     covariance = LedoitWolf(assume_centered=True).fit(steps / size).covariance_
     covariance[flat] = covariance[:, flat] = 0.0
@@ -120,20 +120,20 @@ def _whitening(steps: np.ndarray, spread: np.ndarray) -> np.ndarray:
         1.0
     )
     found, vectors = np.linalg.eigh(covariance)
-    return (vectors / np.sqrt(np.maximum(found, _FLAT * found.max()))).T / size
+    return (vectors / np.sqrt(np.maximum(found, _MIN_STEP_FRACTION * found.max()))).T / size
 
 
-LAMBDA = 1e-6
+VARIANCE_LAMBDA = 1e-6
 """The constant of Eq. 10 that keeps variances from being 0 (Dey et al., Table 2)."""
-_SAMPLE_GAUSSIANS = 2000
+_SPACING_SAMPLE = 2000
 """Polytopes from which the typical spacing is measured, and held-out rows that judge it; its
 standard error is then about 2 %.
 """
-_DRAWN = (0.0, 0.01, 0.1, 1.0)
+_SHRINKAGE_GRID = (0.0, 0.01, 0.1, 1.0)
 """How far the spacings of the features are drawn towards their mean."""
-_MARGIN = 1.0
+_MIN_LIKELIHOOD_GAIN = 1.0
 """By how much the mean log likelihood must be higher for that, in nats."""
-_FLAT_GAUSSIANS = 1e-3
+_MIN_SPACING_FRACTION = 1e-3
 """Least share of the average spacing that a feature keeps: features that are constant in training
 must not forbid every new value.
 """
@@ -146,14 +146,14 @@ _FARTHEST_GAUSSIANS = 1e100
 
 
 @dataclass(frozen=True)
-class Moments:
+class PolytopeMoments:
     """How many rows each polytope holds, Int[p], their mean and their biased variance by feature,
     Float[p, d] each.
 
     ``held_out``: Float[m, d] or None, rows that judge the spacing.
     """
 
-    size: np.ndarray
+    sizes: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
     held_out: np.ndarray | None = None
@@ -171,27 +171,27 @@ class Moments:
         own = self._spacing_by_feature()
         if self.held_out is None:
             return own
-        drawn = [(1 - share) * own + share * own.mean() for share in _DRAWN]
-        some = _sample(self.held_out)
+        drawn = [(1 - share) * own + share * own.mean() for share in _SHRINKAGE_GRID]
+        some = _subsample(self.held_out)
         likelihood = [self._log_likelihood(some, spacing) for spacing in drawn]
         best = int(np.argmax(likelihood))
-        return drawn[best] if likelihood[best] > likelihood[0] + _MARGIN else own
+        return drawn[best] if likelihood[best] > likelihood[0] + _MIN_LIKELIHOOD_GAIN else own
 
-    def shrunk_to(self, spacing: np.ndarray) -> np.ndarray:
+    def shrink_variances(self, spacing: np.ndarray) -> np.ndarray:
         """Float[p, d]: variances as if each polytope held one more row, at the distance
         ``spacing``.
         """
-        n = self.size[:, None]
+        n = self.sizes[:, None]
         return (n * self.variance + spacing) / (n + 1)
 
     def _spacing_by_feature(self) -> np.ndarray:
         """Neighbours are found in units in which every feature has variance 1."""
         if len(self.mean) < 2:
-            return np.full(self.mean.shape[1], LAMBDA)
+            return np.full(self.mean.shape[1], VARIANCE_LAMBDA)
         unit = self.mean.std(axis=0)
         unit[np.ptp(self.mean, axis=0) <= _ROUNDING_GAUSSIANS * np.abs(self.mean).max(axis=0)] = 1.0
         scaled = self.mean / unit
-        some = _sample(scaled)
+        some = _subsample(scaled)
         neighbour = (
             NearestNeighbors(n_neighbors=2)
             .fit(scaled)
@@ -199,36 +199,43 @@ class Moments:
         )
         squared = np.mean((some - scaled[neighbour]) ** 2, axis=0)
         return np.maximum(
-            np.maximum(squared, _FLAT_GAUSSIANS * squared.mean()) * unit**2,
-            LAMBDA * np.finfo(float).eps,
+            np.maximum(squared, _MIN_SPACING_FRACTION * squared.mean()) * unit**2,
+            VARIANCE_LAMBDA * np.finfo(float).eps,
         )
 
     def _log_likelihood(self, rows: np.ndarray, spacing: np.ndarray) -> float:
         """Mean over ``rows``: Float[m, d]."""
         nearest = NearestMean(self.mean, np.sqrt(spacing))(rows)
         return float(
-            PolytopeGaussians(self.mean, self.shrunk_to(spacing)).log_density(rows, nearest).mean()
+            PolytopeGaussians(self.mean, self.shrink_variances(spacing))
+            .log_density(rows, nearest)
+            .mean()
         )
 
 
-def moments_of(X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None) -> Moments:
+def polytope_moments(
+    X: np.ndarray, polytopes: Polytopes, held_out: np.ndarray | None = None
+) -> PolytopeMoments:
     """Of the rows ``X`` (Float[n, d]) in each polytope; the mean is Eq. 9."""
-    size = polytopes.size[:, None]
-    mean = polytopes.sum(X) / size
-    return Moments(
-        polytopes.size, mean, polytopes.sum((X - mean[polytopes.of_row]) ** 2) / size, held_out
+    size = polytopes.sizes[:, None]
+    mean = polytopes.sum_by_polytope(X) / size
+    return PolytopeMoments(
+        polytopes.sizes,
+        mean,
+        polytopes.sum_by_polytope((X - mean[polytopes.polytope_of_row]) ** 2) / size,
+        held_out,
     )
 
 
-def _sample(rows: np.ndarray) -> np.ndarray:
-    return rows[:: max(1, len(rows) // _SAMPLE_GAUSSIANS)]
+def _subsample(rows: np.ndarray) -> np.ndarray:
+    return rows[:: max(1, len(rows) // _SPACING_SAMPLE)]
 
 
-VarianceRule = Callable[[Moments], np.ndarray]
+VarianceRule = Callable[[PolytopeMoments], np.ndarray]
 """Moments → variances of the Gaussians, Float[p, d]."""
 
 
-def shrunk(moments: Moments) -> np.ndarray:
+def shrunk_variances(moments: PolytopeMoments) -> np.ndarray:
     """Variances drawn towards a pooled scale as if each polytope held one more row at that
     distance: (n_r·var_r + s²)/(n_r + 1).
 
@@ -236,19 +243,19 @@ def shrunk(moments: Moments) -> np.ndarray:
     while the few others' is 10⁴ times wider: no single density floor is then one distance. Float[p,
     d]; here s² is, feature by feature, the spacing between neighbouring polytopes.
     """
-    return moments.shrunk_to(moments.spacing)
+    return moments.shrink_variances(moments.spacing)
 
 
-def as_printed(moments: Moments) -> np.ndarray:
+def printed_variances(moments: PolytopeMoments) -> np.ndarray:
     """Float[p, d]: Eq. 10, λ inside the mean, so that it vanishes as a polytope fills."""
-    return moments.variance + LAMBDA / moments.size[:, None]
+    return moments.variance + VARIANCE_LAMBDA / moments.sizes[:, None]
 
 
-def per_sample(moments: Moments) -> np.ndarray:
+def published_variances(moments: PolytopeMoments) -> np.ndarray:
     """Float[p, d]: Eq. 10 with λ added to every row's square, as the published implementation
     does.
     """
-    return moments.variance + LAMBDA
+    return moments.variance + VARIANCE_LAMBDA
 
 
 @dataclass(frozen=True)
@@ -276,19 +283,19 @@ class NearestMean:
     """Finds the polytope whose mean is nearest by Euclidean distance (Eq. 4 with the norm as
     distance).
 
-    ``unit``: Float[d] or 1.0, what counts as distance 1 along each feature. Of equally near means
+    ``scale``: Float[d] or 1.0, what counts as distance 1 along each feature. Of equally near means
     the lowest number is taken.
     """
 
-    def __init__(self, means: np.ndarray, unit: np.ndarray | float = 1.0):
-        self.unit = unit
-        self._means = means / unit
+    def __init__(self, means: np.ndarray, scale: np.ndarray | float = 1.0):
+        self.scale = scale
+        self._means = means / scale
         self._search = NearestNeighbors(n_neighbors=1).fit(self._means)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Int[n], for the rows ``X`` (Float[n, d])."""
         with np.errstate(over="ignore"):
-            scaled = np.clip(X / self.unit, -_FARTHEST_GAUSSIANS, _FARTHEST_GAUSSIANS)
+            scaled = np.clip(X / self.scale, -_FARTHEST_GAUSSIANS, _FARTHEST_GAUSSIANS)
         return nearest_of_candidates(self._means, scaled, 1, self._candidates, 0.0)[1][:, 0]
 
     def _candidates(self, at: np.ndarray, k: int) -> np.ndarray:

@@ -17,24 +17,24 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from kdgraph.base import take
+from kdgraph.base import select_rows
 from kdgraph.density.gaussians import (
     NearestMean,
     PolytopeGaussians,
     VarianceRule,
-    moments_of,
-    neighbour_axes,
+    neighbour_whitening,
+    polytope_moments,
 )
-from kdgraph.geometry import Partition, Place, Polytopes, polytopes_of, take_rows
+from kdgraph.geometry import Locations, Partition, Polytopes, polytopes_of, take_rows
 
-_ROUNDS = 20
+_KMEANS_ITERATIONS = 20
 """Of k-means; a better clustering than the one after these is not worth its time here."""
 
 
-def merge(
-    polytopes: Polytopes, points: np.ndarray, n_train: int, at_most: int | float | None
+def merge_polytopes(
+    polytopes: Polytopes, points: np.ndarray, n_train: int, max_polytopes: int | float | None
 ) -> Polytopes:
-    """Merge neighbouring polytopes until at most ``at_most`` are left.
+    """Merge neighbouring polytopes until at most ``max_polytopes`` are left.
 
     The training rows fall into clusters by k-means, every feature in units of its standard
     deviation. Of each cluster, the polytope of the row nearest to its centre takes the others in:
@@ -48,20 +48,22 @@ def merge(
     polytopes : of n rows.
     points : Float[n, d], where the rows lie.
     n_train : rows beyond it lend their class mass only; they join the nearest cluster.
-    at_most : number of polytopes, or share of the training rows below 1; None for all.
+    max_polytopes : number of polytopes, or share of the training rows below 1; None for all.
 
     Returns
     -------
     Polytopes
         As they were, if they are few enough.
     """
-    limit = _limit(at_most, n_train)
-    if limit is None or len(polytopes.of_first(n_train)) <= limit:
+    limit = _max_count(max_polytopes, n_train)
+    if limit is None or len(polytopes.head(n_train)) <= limit:
         return polytopes
     unit = points[:n_train].std(axis=0)
     scaled = points / np.where(unit > 0, unit, 1.0)
     with threadpool_limits(1):  # threads would add in another order
-        clusters = KMeans(limit, n_init=1, max_iter=_ROUNDS, random_state=0).fit(scaled[:n_train])
+        clusters = KMeans(limit, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=0).fit(
+            scaled[:n_train]
+        )
     of_row = (
         NearestNeighbors(n_neighbors=1)
         .fit(clusters.cluster_centers_)
@@ -80,35 +82,35 @@ def merge(
     return Polytopes(of_row, order[first], np.bincount(of_row, minlength=len(populated)))
 
 
-def _limit(at_most: int | float | None, n_train: int) -> int | None:
-    if at_most is None:
+def _max_count(max_polytopes: int | float | None, n_train: int) -> int | None:
+    if max_polytopes is None:
         return None
-    return max(1, round(at_most * n_train)) if at_most < 1 else int(at_most)
+    return max(1, round(max_polytopes * n_train)) if max_polytopes < 1 else int(max_polytopes)
 
 
-Distance = Literal["geodesic", "euclidean", "scaled", "whitened"]
+PolytopeDistance = Literal["geodesic", "euclidean", "scaled", "whitened"]
 """Geodesic by Eq. 17; Euclidean to a polytope's mean; the same with every feature in units of the
 spacing between polytopes (scaled); and that along the axes of
-:func:`~kdgraph.density.gaussians.neighbour_axes`, along which the Gaussians then lie too
+:func:`~kdgraph.density.gaussians.neighbour_whitening`, along which the Gaussians then lie too
 (whitened): they know which features move together.
 """
-_BLOCK = 32_768
+_PREDICTION_BLOCK = 32_768
 """Rows to predict at once: their codes, four bytes a tree, are what takes memory."""
 
 
 @dataclass(frozen=True)
-class Visit:
+class QueryResult:
     """What n rows find on the graph.
 
     Attributes
     ----------
-    place : where they lie.
+    locations : where they lie.
     masses : Float[n, K, k], class masses around each row at each of k exponents.
     polytope : Int[n], the nearest populated polytope, -1 where none shares anything with the row.
     log_density : Float[n], log G of that polytope's Gaussian at the row.
     """
 
-    place: Place
+    locations: Locations
     masses: np.ndarray
     polytope: np.ndarray
     log_density: np.ndarray
@@ -121,54 +123,56 @@ class KernelDensityGraph:
     Parameters
     ----------
     partition : how the parent cuts space.
-    place : where rows lie on it; the first ``n_train`` of them populate the polytopes.
+    locations : where rows lie on it; the first ``n_train`` of them populate the polytopes.
     labels : Float[n, K], the weight of each row in the column of its class.
     n_train : rows beyond it lend their class mass but carry no Gaussian, and so are never the
     nearest polytope (default: there are none).
     variance : how the Gaussians' variances follow from the rows.
     distance : by which the nearest polytope is found.
     max_polytopes : merge polytopes down to this number, or share of the training rows; see
-    :func:`~kdgraph.density.graph.merge`.
+    :func:`~kdgraph.density.graph.merge_polytopes`.
     held_out : Float[m, d] points that judge the spacing between polytopes, see
-        :class:`~kdgraph.density.gaussians.Moments`.
+        :class:`~kdgraph.density.gaussians.PolytopeMoments`.
     """
 
     def __init__(
         self,
         partition: Partition,
-        place: Place,
+        locations: Locations,
         labels: np.ndarray,
         variance: VarianceRule,
         *,
         n_train: int | None = None,
-        distance: Distance = "geodesic",
+        distance: PolytopeDistance = "geodesic",
         max_polytopes: int | float | None = None,
         held_out: np.ndarray | None = None,
     ):
         self.partition = partition
-        n_train = len(place) if n_train is None else n_train
-        everyone = merge(polytopes_of(place.codes), place.points, n_train, max_polytopes)
-        self.polytopes = everyone.of_first(n_train)
-        populating = place.points[: len(self.polytopes.of_row)]
-        self.axes = neighbour_axes(populating) if distance == "whitened" else None
-        moments = moments_of(
-            self.along_axes(populating),
+        n_train = len(locations) if n_train is None else n_train
+        everyone = merge_polytopes(
+            polytopes_of(locations.codes), locations.points, n_train, max_polytopes
+        )
+        self.polytopes = everyone.head(n_train)
+        populating = locations.points[: len(self.polytopes.polytope_of_row)]
+        self.whitening = neighbour_whitening(populating) if distance == "whitened" else None
+        moments = polytope_moments(
+            self.whiten(populating),
             self.polytopes,
-            None if held_out is None else self.along_axes(held_out),
+            None if held_out is None else self.whiten(held_out),
         )
         self.gaussians = PolytopeGaussians(moments.mean, variance(moments))
         unit = np.sqrt(moments.spacing) if distance in ("scaled", "whitened") else 1.0
         self._nearest_mean = None if distance == "geodesic" else NearestMean(moments.mean, unit)
-        self._codes, self._everyone, self._class_masses = (
-            place.codes,
+        self._codes, self._all_polytopes, self._class_masses = (
+            locations.codes,
             everyone,
-            everyone.sum(labels),
+            everyone.sum_by_polytope(labels),
         )
 
     @cached_property
     def _index(self):
         """Made when first asked: a density by distances to means needs none."""
-        rows, anchors = self._everyone.row, len(self.polytopes)
+        rows, anchors = self._all_polytopes.representatives, len(self.polytopes)
         return self.partition.index(self._codes, self._class_masses, rows=rows, n_anchors=anchors)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -180,66 +184,74 @@ class KernelDensityGraph:
     @property
     def codes(self) -> np.ndarray:
         """Int[p, …]: the codes of the populated polytopes."""
-        return take_rows(self._codes, self.polytopes.row)
+        return take_rows(self._codes, self.polytopes.representatives)
 
-    def visit(self, place: Place, exponents: np.ndarray) -> Visit:
+    def query(self, locations: Locations, exponents: np.ndarray) -> QueryResult:
         """Weigh the classes around rows by K^exponent, for each of ``exponents`` (Float[k]), and
         find the nearest polytope.
         """
-        masses, polytope = self.masses(place.codes, exponents)
-        points = self.along_axes(place.points)
+        masses, polytope = self.query_codes(locations.codes, exponents)
+        points = self.whiten(locations.points)
         if self._nearest_mean:
             polytope = self._nearest_mean(points)
-        return Visit(place, masses, polytope, self._log_density_at(points, polytope))
+        return QueryResult(locations, masses, polytope, self._log_density_at(points, polytope))
 
     def log_density(self, X: Any) -> np.ndarray:
         """Float[n]: log G of the nearest polytope's Gaussian at each of the rows ``X`` (Float[n, d]
         or a data frame).
         """
         if self._nearest_mean is None:
-            return self.visit(self.partition.place(X), np.empty(0)).log_density
-        points = self.along_axes(self.partition.embed(X))
+            return self.query(self.partition.locate(X), np.empty(0)).log_density
+        points = self.whiten(self.partition.embed(X))
         return self._log_density_at(points, self._nearest_mean(points))
 
-    def along_axes(self, points: np.ndarray) -> np.ndarray:
+    def whiten(self, points: np.ndarray) -> np.ndarray:
         """Float[n, d]: points of the embedding (Float[n, d]) in the coordinates that the Gaussians
         have.
         """
-        return points if self.axes is None else self.axes(points)
+        return points if self.whitening is None else self.whitening(points)
 
     def _log_density_at(self, points: np.ndarray, polytope: np.ndarray) -> np.ndarray:
         """By volume of the embedding, whatever the coordinates."""
         found = self.gaussians.log_density(points, polytope)
-        return found if self.axes is None else found + self.axes.log_volume
+        return found if self.whitening is None else found + self.whitening.log_volume
 
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def query_codes(
+        self, codes: np.ndarray, exponents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Float[n, K, k]: Σ_s K(r, s)^exponent · (class mass of s) for each code r and exponent
         (Eq. 11, 15); Int[n]: nearest polytope.
         """
-        return self._index.masses(codes, exponents)
+        return self._index.query(codes, exponents)
 
-    def own_similarity(self, rows: slice) -> np.ndarray:
+    def representative_similarity(self, rows: slice) -> np.ndarray:
         """Float[n]: K between each of ``rows`` and what stands for its polytope: 1, unless
         polytopes were merged.
         """
-        own, holds = self._codes[rows], self._everyone.row[self._everyone.of_row[rows]]
+        own, holds = (
+            self._codes[rows],
+            self._all_polytopes.representatives[self._all_polytopes.polytope_of_row[rows]],
+        )
         return self.partition.paired_similarity(own, take_rows(self._codes, holds))
 
     def weighted_sums(self, values: np.ndarray, exponent: float) -> np.ndarray:
         """Float[p, v]: for each populated polytope r, Σ_s K(r, s)^exponent · values_s over
         populated s, with ``values`` Float[p, v].
         """
-        index = self.partition.index(self._codes, values, rows=self.polytopes.row)
-        return index.masses(self.codes, np.array([exponent]))[0][:, :, 0]
+        index = self.partition.index(self._codes, values, rows=self.polytopes.representatives)
+        return index.query(self.codes, np.array([exponent]))[0][:, :, 0]
 
 
-def in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
+def apply_in_blocks(function: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
     """``function`` of the rows ``X`` (Float[n, …] or a data frame), a bounded number at a time; of
     none, it is asked all the same.
     """
-    return np.concatenate([function(block) for block in blocks_of(X)])
+    return np.concatenate([function(block) for block in iterate_blocks(X)])
 
 
-def blocks_of(X: Any) -> Iterator[Any]:
+def iterate_blocks(X: Any) -> Iterator[Any]:
     """The rows ``X``, a bounded number at a time; one block of no rows where there are none."""
-    return (take(X, slice(start, start + _BLOCK)) for start in range(0, max(len(X), 1), _BLOCK))
+    return (
+        select_rows(X, slice(start, start + _PREDICTION_BLOCK))
+        for start in range(0, max(len(X), 1), _PREDICTION_BLOCK)
+    )

@@ -19,16 +19,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from kdgraph.base import PostHoc, Rows, take
-from kdgraph.base.frozen import rows_checked
-from kdgraph.features import FeatureMap, Source, features_of
+from kdgraph.base import PostHoc, Rows, select_rows
+from kdgraph.base.frozen import skip_row_checks
+from kdgraph.features import FeatureMap, FeatureSource, features_of
 from kdgraph.parameters import OpenFraction, check_parameters
 
-ROWS = 256
+_BLOCK_ROWS = 256
 """Of a block; a batch of a network is as many rows, or a fraction of it."""
 
 
-def in_full_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
     """``function`` of all rows of X (an array or a data frame), a block at a time; [n, …].
 
     A matrix product adds in another order for another number of rows or threads. So every block has
@@ -45,13 +45,13 @@ def in_full_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
     """
     with threadpool_limits(1, user_api="blas"):
         found = [
-            function(take(X, np.minimum(np.arange(start, start + ROWS), len(X) - 1)))
-            for start in range(0, len(X), ROWS)
+            function(select_rows(X, np.minimum(np.arange(start, start + _BLOCK_ROWS), len(X) - 1)))
+            for start in range(0, len(X), _BLOCK_ROWS)
         ]
     return np.concatenate(found)[: len(X)]
 
 
-_SAME = 1e-13
+_THRESHOLD_TOLERANCE = 1e-13
 """Share of a held-out row's score by which the threshold lies below it: what rounding makes of sums
 of some hundred terms.
 """
@@ -71,8 +71,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
     A subclass implements ``_score(X)``, Float[n] of rows that are checked, higher for what is more
     normal. It may implement ``_fit_after(train, held_out)``, where the score has something to learn
-    (``y`` are labels as they came, or None), ``_fitted_parent``, where its parent is another one,
-    and ``_default_estimator``; ``parent_says`` names the method that the parent must have. The
+    (``y`` are labels as they came, or None), ``_fit_parent``, where its parent is another one,
+    and ``_default_estimator``; ``required_method`` names the method that the parent must have. The
     score of a row depends on no other row, unless the class is a
     :class:`~kdgraph.detection.SetDetector`.
 
@@ -109,23 +109,23 @@ class PostHocDetector(OutlierMixin, PostHoc):
             and not there; for a score without a finite threshold.
         """
         check_parameters(self)
-        parent, rng = self._parent(), check_random_state(self.random_state)
+        parent, rng = self._check_parent(), check_random_state(self.random_state)
         if y is None and self._needs_labels():
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; or"
                 " freeze a fitted estimator"
             )
-        everything = Rows.of(*self._validated(X, y, reset=True))
-        train, held_out = self._divided(everything, X_calibration, y_calibration, rng)
-        self.estimator_ = self._fitted_parent(
+        everything = Rows.of(*self._validate_rows(X, y, reset=True))
+        train, held_out = self._split_rows(everything, X_calibration, y_calibration, rng)
+        self.estimator_ = self._fit_parent(
             parent, train, None, rng
         )  # also one that wants rows of its own gets none of the threshold's
-        with rows_checked():
+        with skip_row_checks():
             self._fit_after(train, held_out)
         self.offset_ = conformal_offset(self._held_out_scores(held_out.X, rng), self.target_fpr)
         # It is the score of a held-out row, and an equal row may be rounded differently beside
         # others: it must not be out for that.
-        self.offset_ -= _SAME * abs(self.offset_)
+        self.offset_ -= _THRESHOLD_TOLERANCE * abs(self.offset_)
         if not np.isfinite(self.offset_):
             raise ValueError(
                 f"{type(self).__name__} has no threshold: the score of too many held-out rows is"
@@ -135,7 +135,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
 
     def score_samples(self, X) -> np.ndarray:
         """Float[n]: higher is more normal."""
-        return self._score(self._checked(X))
+        return self._score(self._validate_X(X))
 
     def decision_function(self, X) -> np.ndarray:
         """Float[n]: ``score_samples`` minus the threshold; below 0 is out of distribution."""
@@ -171,14 +171,14 @@ class PostHocDetector(OutlierMixin, PostHoc):
         """Float[m]: of held-out rows, what the threshold is a quantile of."""
         return self._score(X)
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return True
 
     def _needs_labels(self) -> bool:
         return not isinstance(self.estimator, FrozenEstimator)
 
-    def _given(self, X: Any, y: Any) -> Rows:
-        return Rows.of(self._validated(X)[0]) if y is None else super()._given(X, y)
+    def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
+        return Rows.of(self._validate_rows(X)[0]) if y is None else super()._given(X, y)
 
 
 def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
@@ -197,9 +197,9 @@ def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
     return float(np.sort(score)[max(math.floor((len(score) + 1) * target_fpr), 1) - 1])
 
 
-FARTHEST = float(np.finfo(np.float64).max) / 4
+_MAX_SCORE = float(np.finfo(np.float64).max) / 4
 """No score is larger, so that sums of two are finite."""
-_NO_SPREAD = 1e-14
+_MIN_RELATIVE_SPREAD = 1e-14
 """Of the largest number: below it, spread is what rounding has made of none."""
 
 
@@ -209,8 +209,8 @@ class FeatureDetector(PostHocDetector):
     of the papers share.
 
     A subclass implements ``_learn(features, train, rng)``, of training rows, and
-    ``_score_of(features)``, Float[n], higher for what is more normal. It gets blocks of one size
-    (:func:`~kdgraph.detection.base.in_full_blocks`), so no row changes another's score beyond
+    ``_score_features(features)``, Float[n], higher for what is more normal. It gets blocks of one size
+    (:func:`~kdgraph.detection.base.apply_in_fixed_blocks`), so no row changes another's score beyond
     rounding. Features are finite, and up to 1.8e308; scores are cut off at ±:data:`FARTHEST`.
 
     Parameters
@@ -225,8 +225,8 @@ class FeatureDetector(PostHocDetector):
 
     Attributes
     ----------
-    map_ : the fitted feature map.
-    units_ : Float[m], what features are divided by: ranges of columns, or 1.
+    feature_map_ : the fitted feature map.
+    scale_ : Float[m], what features are divided by: ranges of columns, or 1.
 
     Notes
     -----
@@ -239,97 +239,99 @@ class FeatureDetector(PostHocDetector):
     _: KW_ONLY
     features: FeatureMap | None = None
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
         raise NotImplementedError
 
-    def _score_of(self, features: np.ndarray) -> np.ndarray:
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
     def _default_estimator(self) -> Any:
         return self.estimator
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return self.estimator
 
     def _needs_labels(self) -> bool:
         return self.estimator is not None and super()._needs_labels()
 
-    def _fitted_parent(
+    def _fit_parent(
         self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
     ) -> Any:
         return (
             None
             if parent is None
-            else super()._fitted_parent(parent, train, calibration, random_state)
+            else super()._fit_parent(parent, train, calibration, random_state)
         )
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         rng = check_random_state(self.random_state)
-        self.map_ = self._own_map(train.X) if self.features is None else clone(self.features)
-        if self.map_.random_state is None:
-            self.map_.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
+        self.feature_map_ = (
+            self._default_feature_map(train.X) if self.features is None else clone(self.features)
+        )
+        if self.feature_map_.random_state is None:
+            self.feature_map_.set_params(random_state=rng.randint(np.iinfo(np.int32).max))
         with threadpool_limits(1, user_api="blas"):  # sums depend on how many there are
-            self.map_.fit(self.estimator_, train.X)
-            features = in_full_blocks(train.X, self._seen)
-            of_columns = self.features is None and self.map_.source == "rows"
-            self.units_ = _ranges(features) if of_columns else np.ones(features.shape[1])
-            self._learn(features / self.units_, train, rng)
+            self.feature_map_.fit(self.estimator_, train.X)
+            features = apply_in_fixed_blocks(train.X, self._raw_features)
+            of_columns = self.features is None and self.feature_map_.source == "rows"
+            self.scale_ = _column_ranges(features) if of_columns else np.ones(features.shape[1])
+            self._fit_features(features / self.scale_, train, rng)
 
-    def _own_map(self, X: Any) -> FeatureMap:
+    def _default_feature_map(self, X: Any) -> FeatureMap:
         """Of the layer of a network or of given scores; of the rows where there is no such
         layer.
         """
-        source: Source = "layer"
+        source: FeatureSource = "layer"
         try:
-            features_of(self.estimator_, take(X, slice(0, 1)), source)
+            features_of(self.estimator_, select_rows(X, slice(0, 1)), source)
         except (TypeError, ValueError):
             source = "rows"
         return FeatureMap(source=source, reduce="none", scale="none")
 
-    def _features(self, X: Any) -> np.ndarray:
+    def _scaled_features(self, X: Any) -> np.ndarray:
         """Float64[n, m], finite and in units, of one block."""
         with np.errstate(over="ignore"):
-            return np.nan_to_num(self._seen(X) / self.units_)
+            return np.nan_to_num(self._raw_features(X) / self.scale_)
 
-    def _seen(self, X: Any) -> np.ndarray:
+    def _raw_features(self, X: Any) -> np.ndarray:
         """Float64[n, m], finite, of one block."""
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # a reduction of rows that reach further than the root of the largest number
-            features = self.map_.transform(self.estimator_, X)
+            features = self.feature_map_.transform(self.estimator_, X)
         return np.nan_to_num(features, nan=np.finfo(np.float64).max)
 
     def _score(self, X: Any) -> np.ndarray:
-        return in_full_blocks(X, self._block_score)
+        return apply_in_fixed_blocks(X, self._score_block)
 
-    def _block_score(self, X: Any) -> np.ndarray:
+    def _score_block(self, X: Any) -> np.ndarray:
         """Float[n] of one block; a subclass may ask the parent more than features."""
-        return cut_off(self._score_of(self._features(X)))
+        return clip_scores(self._score_features(self._scaled_features(X)))
 
 
-def _ranges(features: np.ndarray) -> np.ndarray:
+def _column_ranges(features: np.ndarray) -> np.ndarray:
     """Float[m], of each column the range; of one that is constant, which has no unit, the mean of
     the others.
     """
     low, high = features.min(axis=0), features.max(axis=0)
     ranges = np.minimum(high / 2 - low / 2, np.finfo(np.float64).max / 2) * 2
-    varies = ranges > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high))
+    varies = ranges > _MIN_RELATIVE_SPREAD * np.maximum(np.abs(low), np.abs(high))
     return np.where(varies, ranges, ranges[varies].mean() if varies.any() else 1.0)
 
 
-def cut_off(score: np.ndarray) -> np.ndarray:
+def clip_scores(score: np.ndarray) -> np.ndarray:
     """Float[n], between ±:data:`FARTHEST`; NaN, of what is too far for any arithmetic, is the
     least. Ours.
     """
-    return np.clip(np.nan_to_num(score, nan=-FARTHEST), -FARTHEST, FARTHEST)
+    return np.clip(np.nan_to_num(score, nan=-_MAX_SCORE), -_MAX_SCORE, _MAX_SCORE)
 
 
-def within_reach(features: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Features with no number beyond ±``reach``, and Float[n], by how much each row was scaled down
+def scale_into_range(features: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
+    """Features with no number beyond ±``limit``, and Float[n], by how much each row was scaled down
     for that; 1 for most. Ours.
 
     So squares stay finite, and lengths can be scaled up again.
     """
     largest = np.maximum(features.max(axis=1), -features.min(axis=1))
-    factor = np.maximum(largest / reach, 1.0)
+    factor = np.maximum(largest / limit, 1.0)
     return features / factor[:, None], factor

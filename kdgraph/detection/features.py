@@ -24,17 +24,22 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.multiclass import type_of_target
 
 from kdgraph.base import Rows, seeded_clone
-from kdgraph.base.network_access import inside_of
-from kdgraph.detection.base import FeatureDetector, cut_off, in_full_blocks, within_reach
+from kdgraph.base.network_access import access_network
+from kdgraph.detection.base import (
+    FeatureDetector,
+    apply_in_fixed_blocks,
+    clip_scores,
+    scale_into_range,
+)
 from kdgraph.parameters import Count
 from kdgraph.smoothing.neighbours import distances_of
 
-_REACH = 1e100
+_MAX_SQUARABLE = 1e100
 """Squares of differences, and sums of millions of them, stay finite."""
 
 
 @dataclass(eq=False, repr=False)
-class NearestNeighbours(FeatureDetector):
+class KthNeighbourDistance(FeatureDetector):
     """Minus the distance to the k-th nearest training row, in the space of features.
 
     Parameters
@@ -55,7 +60,7 @@ class NearestNeighbours(FeatureDetector):
 
     Attributes
     ----------
-    estimator_, offset_, map_, units_ : the fitted parent, the threshold of the score, the feature
+    estimator_, offset_, feature_map_, scale_ : the fitted parent, the threshold of the score, the feature
     map, what features are divided by.
     index_ : the training rows' features, as scikit-learn keeps them.
     normalizes_, k_ : what was done.
@@ -78,11 +83,13 @@ class NearestNeighbours(FeatureDetector):
     k: Count = 5
     normalize: bool | None = None
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        own = self.features is None and self.map_.source == "layer"
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+        own = self.features is None and self.feature_map_.source == "layer"
         self.normalizes_ = own if self.normalize is None else self.normalize
         self.k_ = min(self.k, len(features))
-        self.index_ = NearestNeighbors(n_neighbors=self.k_).fit(self._placed(features)[0])
+        self.index_ = NearestNeighbors(n_neighbors=self.k_).fit(
+            self._normalised_features(features)[0]
+        )
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: the threshold, the number of neighbours, and whether
@@ -90,47 +97,47 @@ class NearestNeighbours(FeatureDetector):
         """
         return {**super().describe(), "k": self.k_, "normalized": self.normalizes_}
 
-    def _score_of(self, features: np.ndarray) -> np.ndarray:
-        placed, factor = self._placed(features)
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
+        placed, factor = self._normalised_features(features)
         distance = distances_of(self.index_, placed, self.k_)[:, -1]
         with np.errstate(over="ignore"):
             return -distance * factor
 
-    def _placed(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _normalised_features(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where features lie, Float[n, m], and by how much distances must be scaled up, Float[n];
         from afar training rows are at 0.
         """
-        near, factor = within_reach(features, _REACH)
+        near, factor = scale_into_range(features, _MAX_SQUARABLE)
         if not self.normalizes_:
             return near, factor
         length = np.linalg.norm(near, axis=1, keepdims=True)
         return near / np.where(length > 0, length, 1.0), np.ones(len(near))
 
 
-_REACH_MAHALANOBIS = 1e60
+_MAX_WHITENABLE = 1e60
 """Whitened by up to 1e30, squares of it stay finite."""
-_NO_SPREAD = 1e-14
+_MIN_VARIANCE_RATIO = 1e-14
 """Of the largest variance: below it, spread is what rounding has made of none."""
 
 
 @dataclass(frozen=True)
-class Whitened:
+class _WhitenedMeans:
     """Means in units of a shared covariance. Ours.
 
     Attributes
     ----------
     centre : Float[m], of all rows; it is taken from features before they are multiplied, so that no
     digits are lost.
-    map : Float[m, m], with which Σ⁻¹ = map·mapᵀ.
+    whitening : Float[m, m], with which Σ⁻¹ = map·mapᵀ.
     means : Float[c, m], whitened.
     """
 
     centre: np.ndarray
-    map: np.ndarray
+    whitening: np.ndarray
     means: np.ndarray
 
     @classmethod
-    def of(cls, features: np.ndarray, group: np.ndarray) -> Whitened:
+    def from_groups(cls, features: np.ndarray, group: np.ndarray) -> _WhitenedMeans:
         """Of features Float[n, m] in groups Int[n] from 0, none of them empty."""
         centre = features.mean(axis=0)
         centred = features - centre
@@ -138,7 +145,7 @@ class Whitened:
         covariance = LedoitWolf(assume_centered=True).fit(centred - means[group]).covariance_
         variance, axes = np.linalg.eigh(covariance)
         spread = (
-            np.maximum(variance, _NO_SPREAD * variance[-1])
+            np.maximum(variance, _MIN_VARIANCE_RATIO * variance[-1])
             if variance[-1] > 0
             else np.ones(len(variance))
         )
@@ -147,7 +154,7 @@ class Whitened:
 
     def squared_distances(self, features: np.ndarray) -> np.ndarray:
         """Float[n, c]: of features Float[n, m] to each mean; a row is added up by itself."""
-        return cdist((features - self.centre) @ self.map, self.means, "sqeuclidean")
+        return cdist((features - self.centre) @ self.whitening, self.means, "sqeuclidean")
 
 
 @dataclass(eq=False, repr=False)
@@ -171,11 +178,11 @@ class Mahalanobis(FeatureDetector):
 
     Attributes
     ----------
-    estimator_, offset_, map_, units_ : the fitted parent, the threshold of the score, the feature
+    estimator_, offset_, feature_map_, scale_ : the fitted parent, the threshold of the score, the feature
     map, what features are divided by.
-    classes_of_features_ : [c] labels, sorted, each of which has a mean; None where there is one
+    feature_classes_ : [c] labels, sorted, each of which has a mean; None where there is one
         mean: without labels, or with targets that are numbers with fractions.
-    within_, overall_ : what distances are measured with, to the classes and (``relative``) to all
+    class_means_, overall_mean_ : what distances are measured with, to the classes and (``relative``) to all
         rows.
 
     Raises
@@ -210,33 +217,35 @@ class Mahalanobis(FeatureDetector):
     _: KW_ONLY
     relative: bool = False
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        near, _ = within_reach(features, _REACH_MAHALANOBIS)
-        self.classes_of_features_, group = _classes(train.y, len(near))
-        self.within_ = Whitened.of(near, group)
-        self.overall_ = None
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+        near, _ = scale_into_range(features, _MAX_WHITENABLE)
+        self.feature_classes_, group = _class_indices(train.y, len(near))
+        self.class_means_ = _WhitenedMeans.from_groups(near, group)
+        self.overall_mean_ = None
         if self.relative:
             if group.max() == 0:
                 raise ValueError(
                     "relative=true compares classes with all rows, and needs labels of at least two"
                     " classes"
                 )
-            self.overall_ = Whitened.of(near, np.zeros(len(near), dtype=np.intp))
+            self.overall_mean_ = _WhitenedMeans.from_groups(
+                near, np.zeros(len(near), dtype=np.intp)
+            )
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: the threshold, and how many means there are."""
-        return {**super().describe(), "means": len(self.within_.means)}
+        return {**super().describe(), "means": len(self.class_means_.means)}
 
-    def _score_of(self, features: np.ndarray) -> np.ndarray:
-        near, factor = within_reach(features, _REACH_MAHALANOBIS)
-        distance = self.within_.squared_distances(near).min(axis=1)
-        if self.overall_ is not None:
-            distance -= self.overall_.squared_distances(near)[:, 0]
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
+        near, factor = scale_into_range(features, _MAX_WHITENABLE)
+        distance = self.class_means_.squared_distances(near).min(axis=1)
+        if self.overall_mean_ is not None:
+            distance -= self.overall_mean_.squared_distances(near)[:, 0]
         with np.errstate(over="ignore"):
             return -distance * factor * factor
 
 
-def _classes(y: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
+def _class_indices(y: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
     """Labels, sorted, or None, and Int[n], the class of each row; of regression all rows are
     one.
     """
@@ -247,7 +256,7 @@ def _classes(y: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
 
 _REACH_VIM = 1e100
 """Squares of it, and sums of millions of them, stay finite."""
-_ROUNDING = 1e-6
+_MIN_RESIDUAL_RATIO = 1e-6
 """Of the features' length: a residual below it may be what is left of sums in float32, and α makes
 no more of it than of this.
 """
@@ -275,12 +284,12 @@ class VirtualLogit(FeatureDetector):
 
     Attributes
     ----------
-    estimator_, offset_, map_, units_ : the fitted parent, the threshold of the score, the feature
+    estimator_, offset_, feature_map_, scale_ : the fitted parent, the threshold of the score, the feature
     map, what features are divided by.
-    origin_ : Float[m], from where features are seen; ``origin_is_``: "bias", -W⁺b, which the last
+    origin_ : Float[m], from where features are seen; ``origin_kind_``: "bias", -W⁺b, which the last
         linear layer (W, b) maps to logits of 0, as in the paper; or "mean", of the training rows,
         where the features are not what that layer takes.
-    residual_ : Float[m, m - D], an orthonormal basis of what is no principal direction.
+    residual_basis_ : Float[m, m - D], an orthonormal basis of what is no principal direction.
     alpha_ : α, which makes the mean residual of the training rows as large as the mean of their
         largest logits (by amount).
 
@@ -312,25 +321,25 @@ class VirtualLogit(FeatureDetector):
     _: KW_ONLY
     dimensions: Count | None = None
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
 
     def _default_estimator(self) -> Any:
         if self.estimator is None:
             raise ValueError(f"{type(self).__name__} needs an estimator, got None")
         return self.estimator
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        near, _ = within_reach(features, _REACH_VIM)
-        inside, m = inside_of(self.estimator_), near.shape[1]
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+        near, _ = scale_into_range(features, _REACH_VIM)
+        inside, m = access_network(self.estimator_), near.shape[1]
         logits = inside.logits(train.X)
-        self.origin_is_, self.origin_ = _origin(inside.network, near, logits)
+        self.origin_kind_, self.origin_ = _feature_origin(inside.network, near, logits)
         centred = near - self.origin_
         moments, axes = np.linalg.eigh(centred.T @ centred / len(near))
-        rank = int((moments > _ROUNDING**2 * moments[-1]).sum())
-        self.residual_ = np.ascontiguousarray(
-            axes[:, : m - self._dimensions(m, rank)]
+        rank = int((moments > _MIN_RESIDUAL_RATIO**2 * moments[-1]).sum())
+        self.residual_basis_ = np.ascontiguousarray(
+            axes[:, : m - self._principal_dimensions(m, rank)]
         )  # of the smallest moments, which come first
-        least = _ROUNDING * np.linalg.norm(centred, axis=1).sum()
+        least = _MIN_RESIDUAL_RATIO * np.linalg.norm(centred, axis=1).sum()
         length = max(self._residual_length(near).sum(), least, np.finfo(np.float64).tiny)
         self.alpha_ = float(np.abs(logits.max(axis=1)).sum() / length)
 
@@ -341,23 +350,26 @@ class VirtualLogit(FeatureDetector):
         return {
             **super().describe(),
             "alpha": self.alpha_,
-            "dimensions": self.residual_.shape[0] - self.residual_.shape[1],
-            "origin": self.origin_is_,
+            "dimensions": self.residual_basis_.shape[0] - self.residual_basis_.shape[1],
+            "origin": self.origin_kind_,
         }
 
     @np.errstate(under="ignore")
-    def _block_score(self, X: Any) -> np.ndarray:
-        near, factor = within_reach(self._features(X), _REACH_VIM)
-        energy = logsumexp(inside_of(self.estimator_).logits(X), axis=1)
+    def _score_block(self, X: Any) -> np.ndarray:
+        near, factor = scale_into_range(self._scaled_features(X), _REACH_VIM)
+        energy = logsumexp(access_network(self.estimator_).logits(X), axis=1)
         with np.errstate(over="ignore"):
-            return cut_off(energy - self.alpha_ * self._residual_length(near) * factor)
+            return clip_scores(energy - self.alpha_ * self._residual_length(near) * factor)
 
     def _residual_length(self, features: np.ndarray) -> np.ndarray:
         return np.linalg.norm(
-            in_full_blocks(features - self.origin_, lambda block: block @ self.residual_), axis=1
+            apply_in_fixed_blocks(
+                features - self.origin_, lambda block: block @ self.residual_basis_
+            ),
+            axis=1,
         )
 
-    def _dimensions(self, m: int, rank: int) -> int:
+    def _principal_dimensions(self, m: int, rank: int) -> int:
         own = 1000 if m > 1500 else 512 if m >= 768 else m // 2
         found = min(own, rank // 2) if self.dimensions is None else self.dimensions
         if found >= m:
@@ -368,7 +380,7 @@ class VirtualLogit(FeatureDetector):
         return found
 
 
-def _origin(
+def _feature_origin(
     network: Any, features: np.ndarray, logits: np.ndarray
 ) -> tuple[Literal["bias", "mean"], np.ndarray]:
     """-W⁺b where the features are what the last linear layer of the network takes, and its output
@@ -397,7 +409,7 @@ def _origin(
     return "mean", features.mean(axis=0)
 
 
-_REACH_OUTLIERS = 1e15
+_MAX_FLOAT32_FEATURE = 1e15
 """Trees of scikit-learn take float32, and refuse what does not fit; rows that reach further are
 scaled down to it.
 """
@@ -427,7 +439,7 @@ class OutlierEstimator(FeatureDetector):
 
     Attributes
     ----------
-    estimator_, offset_, map_, units_ : the fitted parent, the threshold of the score, the feature
+    estimator_, offset_, feature_map_, scale_ : the fitted parent, the threshold of the score, the feature
     map, what features are divided by.
     detector_ : the fitted detector.
 
@@ -458,7 +470,7 @@ class OutlierEstimator(FeatureDetector):
     _: KW_ONLY
     detector: Any = None
 
-    def _learn(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
+    def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
         detector = IsolationForest() if self.detector is None else self.detector
         if hasattr(detector, "get_params"):
             detector = seeded_clone(detector, rng)
@@ -470,13 +482,13 @@ class OutlierEstimator(FeatureDetector):
                 f" score_samples, got {detector!r}"
             )
         if not isinstance(detector, FrozenEstimator):
-            detector.fit(within_reach(features, _REACH_OUTLIERS)[0])
+            detector.fit(scale_into_range(features, _MAX_FLOAT32_FEATURE)[0])
         self.detector_ = detector
 
-    def _score_of(self, features: np.ndarray) -> np.ndarray:
+    def _score_features(self, features: np.ndarray) -> np.ndarray:
         # One after the other: threads of an isolation forest add in the order in which they finish.
         with parallel_config(backend="sequential"), np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(
-                self.detector_.score_samples(within_reach(features, _REACH_OUTLIERS)[0]),
+                self.detector_.score_samples(scale_into_range(features, _MAX_FLOAT32_FEATURE)[0]),
                 dtype=np.float64,
             )

@@ -18,7 +18,12 @@ import numpy as np
 from scipy.special import logsumexp, softmax, xlogy
 
 from kdgraph.base import Rows
-from kdgraph.base.network_access import STEPS, input_spread, inside_of, logits_after_step
+from kdgraph.base.network_access import (
+    ODIN_STEP_SIZES,
+    access_network,
+    input_spread,
+    logits_after_step,
+)
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import fpr95
@@ -67,9 +72,9 @@ class MaxProbability(PostHocDetector):
     array([-1,  1])
     """
 
-    parent_says: ClassVar = "predict_proba"
+    required_method: ClassVar = "predict_proba"
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     def _score(self, X: Any) -> np.ndarray:
@@ -106,9 +111,9 @@ class Entropy(PostHocDetector):
     array([ 0.   , -0.693])
     """
 
-    parent_says: ClassVar = "predict_proba"
+    required_method: ClassVar = "predict_proba"
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     def _score(self, X: Any) -> np.ndarray:
@@ -148,13 +153,13 @@ class MaxLogit(PostHocDetector):
     True
     """
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     def _score(self, X: Any) -> np.ndarray:
-        return inside_of(self.estimator_).logits(X).max(axis=1)
+        return access_network(self.estimator_).logits(X).max(axis=1)
 
 
 @dataclass(eq=False, repr=False)
@@ -192,15 +197,15 @@ class Energy(PostHocDetector):
     _: KW_ONLY
     temperature: Positive = 1.0
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     @np.errstate(under="ignore")
     def _score(self, X: Any) -> np.ndarray:
         return self.temperature * logsumexp(
-            inside_of(self.estimator_).logits(X) / self.temperature, axis=1
+            access_network(self.estimator_).logits(X) / self.temperature, axis=1
         )
 
 
@@ -231,10 +236,10 @@ class Odin(PostHocDetector):
     Attributes
     ----------
     estimator_, offset_ : the fitted parent, and the threshold of the score.
-    epsilon_, unit_ : the step, and the spread that it is a multiple of.
-    means_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was
+    epsilon_, input_scale_ : the step, and the spread that it is a multiple of.
+    mean_scores_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was
     chosen by it.
-    passing_ : the share of rows out of distribution that passes where 95 % of the held-out rows do,
+    fpr95_ : the share of rows out of distribution that passes where 95 % of the held-out rows do,
         for each of ``epsilons``; None where there were no such rows to choose by.
 
     Notes
@@ -265,9 +270,9 @@ class Odin(PostHocDetector):
     _: KW_ONLY
     temperature: Positive = 1000.0
     epsilon: NonNegative | Literal["auto"] = "auto"
-    epsilons: Sequence[NonNegative] = STEPS
+    epsilons: Sequence[NonNegative] = ODIN_STEP_SIZES
 
-    parent_is: ClassVar = "network"
+    required_partition: ClassVar = "network"
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y=None, *, X_ood=None, **held_out):
@@ -283,12 +288,12 @@ class Odin(PostHocDetector):
         UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of
             distribution for the method.
         """
-        self._out = X_ood
+        self._X_ood = X_ood
         try:
             super().fit(X, y, **held_out)
         finally:
-            del self._out
-        if self.passing_ is not None:
+            del self._X_ood
+        if self.fpr95_ is not None:
             told = (
                 "rows out of distribution chose epsilon; of rows like them it is no longer true"
                 " that nothing was seen"
@@ -297,36 +302,36 @@ class Odin(PostHocDetector):
         return self
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        self.means_ = self.passing_ = None
-        self.unit_ = input_spread(self.estimator_, train.X)
+        self.mean_scores_ = self.fpr95_ = None
+        self.input_scale_ = input_spread(self.estimator_, train.X)
         if self.epsilon != "auto":
             self.epsilon_ = float(self.epsilon)
             return
         if not len(self.epsilons):
             raise ParameterError("epsilons must have at least one number, got []")
-        scores = self._scores(calibration.X, self.epsilons)
-        if self._out is None:
-            self.means_ = [float(score.mean()) for score in scores]
-            self.epsilon_ = float(self.epsilons[int(np.argmax(self.means_))])
+        scores = self._scores_by_epsilon(calibration.X, self.epsilons)
+        if self._X_ood is None:
+            self.mean_scores_ = [float(score.mean()) for score in scores]
+            self.epsilon_ = float(self.epsilons[int(np.argmax(self.mean_scores_))])
             return
-        outside = self._scores(self._validated(self._out)[0], self.epsilons)
-        self.passing_ = [fpr95(-out, -score) for out, score in zip(outside, scores, strict=True)]
-        self.epsilon_ = float(self.epsilons[int(np.argmin(self.passing_))])
+        outside = self._scores_by_epsilon(self._validate_rows(self._X_ood)[0], self.epsilons)
+        self.fpr95_ = [fpr95(-out, -score) for out, score in zip(outside, scores, strict=True)]
+        self.epsilon_ = float(self.epsilons[int(np.argmin(self.fpr95_))])
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: the threshold, the step, and its unit."""
-        return {**super().describe(), "epsilon": self.epsilon_, "unit": self.unit_}
+        return {**super().describe(), "epsilon": self.epsilon_, "unit": self.input_scale_}
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return False
 
     def _score(self, X: Any) -> np.ndarray:
-        return self._scores(X, [self.epsilon_])[0]
+        return self._scores_by_epsilon(X, [self.epsilon_])[0]
 
     @np.errstate(under="ignore")
-    def _scores(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
+    def _scores_by_epsilon(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
         """Float[n] for each step."""
         logits = logits_after_step(
-            self.estimator_, X, self.temperature, [self.unit_ * step for step in epsilons]
+            self.estimator_, X, self.temperature, [self.input_scale_ * step for step in epsilons]
         )
         return [softmax(found / self.temperature, axis=1).max(axis=1) for found in logits]

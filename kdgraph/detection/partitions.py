@@ -23,23 +23,23 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows, seeded_clone
-from kdgraph.density.gaussians import shrunk
-from kdgraph.density.graph import Distance, KernelDensityGraph, in_blocks
+from kdgraph.density.gaussians import shrunk_variances
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance, apply_in_blocks
 from kdgraph.detection.base import PostHocDetector
 from kdgraph.geometry import (
     LeafBoxes,
-    Outside,
+    OutsideMeasure,
     Partition,
-    forest_behind,
+    forest_partition_of,
     partition_of,
     polytopes_of,
     take_rows,
 )
 from kdgraph.geometry.partition import PolytopeIndex
 from kdgraph.parameters import Count
-from kdgraph.parents.classifiers import clone_for_other_labels
+from kdgraph.parents.classifiers import clone_for_new_labels
 
-Labels = Literal["given", "shuffled", "none"]
+TrainingLabels = Literal["given", "shuffled", "none"]
 """given: the parent as it is trained. shuffled: a clone of it on permuted labels; coin flips where
 there are none, or all are the same. none: a clone of it on coin flips, whatever labels there are.
 """
@@ -55,14 +55,14 @@ class PartitionDetector(PostHocDetector):
     estimator : a forest or tree of scikit-learn, or what else has a partition; None for 100
         extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used as it is
         with given labels.
-    labels : what the parent is trained on, see :data:`Labels`.
+    labels : what the parent is trained on, see :data:`TrainingLabels`.
     n_jobs : threads; never changes a number.
     **others : those of :class:`~kdgraph.detection.PostHocDetector`.
     """
 
     estimator: Any = None
     _: KW_ONLY
-    labels: Labels = "given"
+    labels: TrainingLabels = "given"
     n_jobs: int | None = None
 
     def _partition(self) -> Partition:
@@ -71,7 +71,7 @@ class PartitionDetector(PostHocDetector):
 
     def _partition_of(self, parent: Any) -> Partition:
         partition = partition_of(parent, n_jobs=self.n_jobs)
-        if self.parent_is == "forest" and forest_behind(partition) is None:
+        if self.required_partition == "forest" and forest_partition_of(partition) is None:
             what = "a forest or tree of scikit-learn, or a pipeline that ends in one"
             raise TypeError(f"{type(self).__name__} needs {what}, got a network")
         return partition
@@ -89,14 +89,14 @@ class PartitionDetector(PostHocDetector):
     def _needs_labels(self) -> bool:
         return self.labels == "given" and super()._needs_labels()
 
-    def _fitted_parent(
+    def _fit_parent(
         self, parent: Any, train: Rows, calibration: Rows | None, random_state: Any
     ) -> Any:
         if isinstance(parent, FrozenEstimator):
             self._partition_of(parent)  # before a clone of what has none is trained
         if self.labels == "given":
-            return super()._fitted_parent(parent, train, calibration, random_state)
-        copied = clone_for_other_labels if isinstance(parent, FrozenEstimator) else seeded_clone
+            return super()._fit_parent(parent, train, calibration, random_state)
+        copied = clone_for_new_labels if isinstance(parent, FrozenEstimator) else seeded_clone
         while isinstance(parent, FrozenEstimator):  # which a clone would leave as it is
             parent = parent.estimator
         rng = check_random_state(random_state)
@@ -109,7 +109,7 @@ class PartitionDetector(PostHocDetector):
         return copy.set_params(**dict.fromkeys(threads, self.n_jobs)).fit(train.X, y)
 
 
-_EMPTY = 0.5
+_EMPTY_LEAF_COUNT = 0.5
 """Rows that a leaf without any counts as on a log scale."""
 
 
@@ -129,7 +129,7 @@ class LeafOccupancy(PartitionDetector):
     scale : "share": the mean over trees of the share of training rows in the row's leaf; "log": of
         its logarithm, which no single full leaf can outweigh. On the logarithmic scale a leaf
         without any training row counts as one with half of one.
-    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.Labels`; "none"
+    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.TrainingLabels`; "none"
     where there are no labels.
     target_fpr : the share of what is in distribution that the threshold may give up.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
@@ -141,7 +141,7 @@ class LeafOccupancy(PartitionDetector):
     Attributes
     ----------
     estimator_ : the fitted forest.
-    size_ : Int[nodes], training rows in each leaf, nodes counted over all trees.
+    leaf_sizes_ : Int[nodes], training rows in each leaf, nodes counted over all trees.
     offset_ : the threshold of ``score_samples``.
 
     Notes
@@ -163,27 +163,27 @@ class LeafOccupancy(PartitionDetector):
     _: KW_ONLY
     scale: Literal["share", "log"] = "share"
 
-    parent_is: ClassVar = "forest"
+    required_partition: ClassVar = "forest"
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self._n_train = len(train)
-        nodes = self._nodes(train.X)
-        self.size_ = np.bincount(nodes.ravel(), minlength=self._leaf_starts()[-1])
+        nodes = self._leaf_nodes(train.X)
+        self.leaf_sizes_ = np.bincount(nodes.ravel(), minlength=self._leaf_starts()[-1])
 
     def _leaf_starts(self) -> np.ndarray:
-        forest = forest_behind(self._partition())
+        forest = forest_partition_of(self._partition())
         assert forest is not None  # or the parent was refused
         return forest.leaf_starts
 
-    def _nodes(self, X: Any) -> np.ndarray:
+    def _leaf_nodes(self, X: Any) -> np.ndarray:
         """Int[n, T]: the leaf of each row in each tree, nodes counted over all trees."""
         return self._partition().encode(X) + self._leaf_starts()[:-1]
 
     def _score(self, X: Any) -> np.ndarray:
-        share = self.size_ / self._n_train
+        share = self.leaf_sizes_ / self._n_train
         if self.scale == "log":
-            share = np.log(np.maximum(self.size_, _EMPTY) / self._n_train)
-        nodes = self._nodes(X)
+            share = np.log(np.maximum(self.leaf_sizes_, _EMPTY_LEAF_COUNT) / self._n_train)
+        nodes = self._leaf_nodes(X)
         total = np.zeros(len(nodes))
         for of_tree in nodes.T:  # in the order of the trees, so that no other row changes a bit
             total += share[of_tree]
@@ -211,7 +211,7 @@ class LeafBox(PartitionDetector):
         training rows, so that far rows have an order too.
     min_samples : training rows that a box holds at least; a leaf with fewer has the box of the
     nearest node above it with as many.
-    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.Labels`; "none"
+    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.TrainingLabels`; "none"
     where there are no labels.
     target_fpr : the share of what is in distribution that the threshold may give up.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
@@ -252,10 +252,10 @@ class LeafBox(PartitionDetector):
     """
 
     _: KW_ONLY
-    outside: Outside = "share"
+    outside: OutsideMeasure = "share"
     min_samples: Count = 5
 
-    parent_is: ClassVar = "forest"
+    required_partition: ClassVar = "forest"
 
     def explain(self, X) -> np.ndarray:
         """Float[n, d]: what is outside by feature, the mean over trees; its mean over features is
@@ -263,9 +263,9 @@ class LeafBox(PartitionDetector):
 
         With ``outside="share"`` the share of trees whose box the row leaves in that feature.
         """
-        return self._by_feature(self._checked(X))
+        return self._outside_by_feature(self._validate_X(X))
 
-    def explained_features(self) -> np.ndarray:
+    def explained_feature_names(self) -> np.ndarray:
         """Str[d]: names of the columns of :meth:`explain`, as scikit-learn's pipelines make them;
         "x0", "x1" and so on where none are.
         """
@@ -278,23 +278,23 @@ class LeafBox(PartitionDetector):
             except AttributeError:  # not every transformation can name what it makes
                 names = None
         return (
-            np.array([f"x{j}" for j in range(len(self.boxes_.unit))], dtype=object)
+            np.array([f"x{j}" for j in range(len(self.boxes_.feature_range))], dtype=object)
             if names is None
             else names
         )
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         partition = self._partition()
-        self.boxes_ = LeafBoxes(partition, partition.place(train.X), self.min_samples)
+        self.boxes_ = LeafBoxes(partition, partition.locate(train.X), self.min_samples)
 
-    def _by_feature(self, X: Any) -> np.ndarray:
-        return self.boxes_.by_feature(self._partition().place(X), self.outside)
+    def _outside_by_feature(self, X: Any) -> np.ndarray:
+        return self.boxes_.outside_by_feature(self._partition().locate(X), self.outside)
 
     def _score(self, X: Any) -> np.ndarray:
-        return -self._by_feature(X).mean(axis=1)
+        return -self._outside_by_feature(X).mean(axis=1)
 
 
-_BLOCK = 256
+_QUERY_BLOCK = 256
 """Rows that are compared with all training rows at once, where more than the nearest is asked
 for.
 """
@@ -319,7 +319,7 @@ class GeodesicDistance(PartitionDetector):
         ``FrozenEstimator(fitted)`` is used as it is with given labels, and the training rows are
         those that ``fit`` is given.
     neighbor : 1 for the nearest training row, k for the k-th nearest.
-    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.Labels`; "none"
+    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.TrainingLabels`; "none"
     where there are no labels.
     target_fpr : the share of what is in distribution that the threshold may give up.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
@@ -354,7 +354,9 @@ class GeodesicDistance(PartitionDetector):
     @cached_property
     def _index(self) -> PolytopeIndex:
         return self.partition_.index(
-            self.codes_, self._polytopes.size[:, None].astype(float), rows=self._polytopes.row
+            self.codes_,
+            self._polytopes.sizes[:, None].astype(float),
+            rows=self._polytopes.representatives,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -385,23 +387,26 @@ class GeodesicDistance(PartitionDetector):
     def _score(self, X: Any) -> np.ndarray:
         codes = self.partition_.encode(X)
         if self.neighbor == 1:
-            return self._to_nearest(codes)
+            return self._nearest_similarity(codes)
         return np.concatenate(
-            [self._to_kth(codes[start : start + _BLOCK]) for start in range(0, len(codes), _BLOCK)]
+            [
+                self._kth_similarity(codes[start : start + _QUERY_BLOCK])
+                for start in range(0, len(codes), _QUERY_BLOCK)
+            ]
         )
 
-    def _to_nearest(self, codes: np.ndarray) -> np.ndarray:
-        nearest = self._index.masses(codes, np.empty(0))[1]
+    def _nearest_similarity(self, codes: np.ndarray) -> np.ndarray:
+        nearest = self._index.query(codes, np.empty(0))[1]
         similarity = self.partition_.paired_similarity(
-            codes, take_rows(self.codes_, self._polytopes.row[nearest])
+            codes, take_rows(self.codes_, self._polytopes.representatives[nearest])
         )
         return np.where(nearest >= 0, similarity, 0.0)  # where none shares anything
 
-    def _to_kth(self, codes: np.ndarray) -> np.ndarray:
+    def _kth_similarity(self, codes: np.ndarray) -> np.ndarray:
         """Rows of one polytope are each a neighbour."""
-        similarity = self.partition_.similarity(codes, take_rows(self.codes_, self._polytopes.row))[
-            :, self._polytopes.of_row
-        ]
+        similarity = self.partition_.similarity(
+            codes, take_rows(self.codes_, self._polytopes.representatives)
+        )[:, self._polytopes.polytope_of_row]
         return -np.partition(-similarity, self.neighbor - 1, axis=1)[:, self.neighbor - 1]
 
 
@@ -423,7 +428,7 @@ class GraphDensity(PartitionDetector):
     distance : by which the nearest polytope is found: "whitened", "scaled", "euclidean" or
         "geodesic", as in :class:`~kdgraph.density.KernelDensityForest`. With "geodesic" the density
         is 0, and the score infinite, where a row shares no leaf with any training row.
-    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.Labels`; "none"
+    labels : what the parent is trained on, see :data:`~kdgraph.detection.partitions.TrainingLabels`; "none"
     where there are no labels.
     target_fpr : the share of what is in distribution that the threshold may give up.
     calibration_size : share of the rows to hold out where ``fit`` is not given any; they also judge
@@ -462,9 +467,9 @@ class GraphDensity(PartitionDetector):
     """
 
     _: KW_ONLY
-    distance: Distance = "whitened"
+    distance: PolytopeDistance = "whitened"
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return self._default_estimator()
 
     def describe(self) -> dict[str, Any]:
@@ -480,15 +485,15 @@ class GraphDensity(PartitionDetector):
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         partition = self._partition()
-        place, held_out = partition.place(train.X), partition.embed(calibration.X)
+        place, held_out = partition.locate(train.X), partition.embed(calibration.X)
         self.graph_ = KernelDensityGraph(
             partition,
             place,
             np.ones((len(train), 1)),
-            shrunk,
+            shrunk_variances,
             distance=self.distance,
             held_out=held_out,
         )
 
     def _score(self, X: Any) -> np.ndarray:
-        return in_blocks(self.graph_.log_density, X)
+        return apply_in_blocks(self.graph_.log_density, X)

@@ -19,18 +19,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kdgraph.base import take
+from kdgraph.base import select_rows
 from kdgraph.detection.base import PostHocDetector
-from kdgraph.detection.partitions import Labels, PartitionDetector
+from kdgraph.detection.partitions import PartitionDetector, TrainingLabels
 from kdgraph.metrics.set_tests import SHARES, Statistic, power_curve, set_p_values
 from kdgraph.parameters import Count, OpenFraction, Range, Share, check_parameters
 
-Level = Literal["instance", "set"]
+ScoreLevel = Literal["instance", "set"]
 """instance: a score for each row, which depends on the set that it is in. set: one score for a set,
 the mean over its rows.
 """
 
-SetSize = Annotated[int, Range(2)]
+_SetSize = Annotated[int, Range(2)]
 """Rows that can be compared."""
 
 
@@ -49,7 +49,7 @@ class SetDetector(PostHocDetector):
     The threshold is that of sets of the same size, drawn from the held-out rows.
 
     A subclass implements ``_represent(X)``, what the score needs to know of each row, an array or
-    data frame with a row for each, and ``_score_together(represented)``, Float[m] of rows in one
+    data frame with a row for each, and ``_score_set(represented)``, Float[m] of rows in one
     set, higher for what is more normal.
 
     Parameters
@@ -64,8 +64,8 @@ class SetDetector(PostHocDetector):
     """
 
     _: KW_ONLY
-    level: Level = "instance"
-    set_size: SetSize = 100
+    level: ScoreLevel = "instance"
+    set_size: _SetSize = 100
     repeats: Count = 10
 
     def ood_score_of_sets(self, X, rng: np.random.Generator) -> np.ndarray:
@@ -75,7 +75,7 @@ class SetDetector(PostHocDetector):
         Units are ``repeats × set_size_`` rows, set by set, at ``level="instance"``, and ``repeats``
         sets at ``level="set"``. An X of no more than ``set_size_`` rows is one set, as it is.
         """
-        return self.offset_ - self._scores_of_draws(self._checked(X), self.repeats, rng)
+        return self.offset_ - self._score_drawn_sets(self._validate_X(X), self.repeats, rng)
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, and what its scores are of, for the record."""
@@ -89,12 +89,12 @@ class SetDetector(PostHocDetector):
     def _represent(self, X: Any) -> Any:
         raise NotImplementedError
 
-    def _score_together(self, represented: Any) -> np.ndarray:
+    def _score_set(self, representation: Any) -> np.ndarray:
         raise NotImplementedError
 
     def _score(self, X: Any) -> np.ndarray:
         """Of X as one set; at ``level="set"`` all of its rows have its score."""
-        score = self._of_one_set(self._represent(X))
+        score = self._set_scores(self._represent(X))
         return score if self.level == "instance" else np.repeat(score, len(X))
 
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
@@ -108,31 +108,34 @@ class SetDetector(PostHocDetector):
                 stacklevel=3,
             )
         draws = max(self.repeats, math.ceil(1 / self.target_fpr))
-        return self._scores_of_draws(
+        return self._score_drawn_sets(
             X, draws, np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
         )
 
-    def _scores_of_draws(self, X: Any, repeats: int, rng: np.random.Generator) -> np.ndarray:
+    def _score_drawn_sets(self, X: Any, repeats: int, rng: np.random.Generator) -> np.ndarray:
         """Float[units]; of the rows of X only those that are drawn are represented."""
-        sets = drawn_sets(len(X), self.set_size_, repeats, rng)
+        sets = draw_sets(len(X), self.set_size_, repeats, rng)
         used, places = np.unique(sets, return_inverse=True)
-        represented = self._represent(take(X, used))
+        represented = self._represent(select_rows(X, used))
         return np.concatenate(
-            [self._of_one_set(take(represented, rows)) for rows in places.reshape(sets.shape)]
+            [
+                self._set_scores(select_rows(represented, rows))
+                for rows in places.reshape(sets.shape)
+            ]
         )
 
-    def _of_one_set(self, represented: Any) -> np.ndarray:
+    def _set_scores(self, representation: Any) -> np.ndarray:
         """Float[m] or, at ``level="set"``, Float[1]."""
-        if len(represented) < 2:
+        if len(representation) < 2:
             raise ValueError(
                 f"{type(self).__name__} compares the rows of a set and needs at least two, got"
-                f" n_samples = {len(represented)}"
+                f" n_samples = {len(representation)}"
             )
-        score = self._score_together(represented)
+        score = self._score_set(representation)
         return score if self.level == "instance" else score.mean(keepdims=True)
 
 
-def drawn_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
+def draw_sets(n: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
     """Int[repeats, size]: row numbers below n, none twice in one set. Where n ≤ size there is one
     set, Int[1, n]: all rows.
     """
@@ -196,7 +199,7 @@ class TreeHamming(PartitionDetector, SetDetector):
         it that is trained on permuted labels, as in its Section 6; coin flips where there are no
         labels, or all are the same. "none": a clone on coin flips, whatever labels there are, so
         that the shares of classes do not count either.
-    level : see :data:`~kdgraph.detection.sets.Level`; the paper shows "instance".
+    level : see :data:`~kdgraph.detection.sets.ScoreLevel`; the paper shows "instance".
     set_size, repeats : rows of a set, and how many sets the evaluation draws. Sets of other sizes
         have the same mean APHD and another spread around it, so scores compare at one size.
     target_fpr : the share of what is in distribution that the threshold may give up.
@@ -245,15 +248,15 @@ class TreeHamming(PartitionDetector, SetDetector):
     array([-1])
     """
 
-    labels: Labels = "shuffled"
+    labels: TrainingLabels = "shuffled"
 
-    parent_is: ClassVar = "forest"
+    required_partition: ClassVar = "forest"
 
     def _represent(self, X: Any) -> np.ndarray:
         return self._partition().encode(X)
 
-    def _score_together(self, represented: np.ndarray) -> np.ndarray:
-        return aphd(represented)
+    def _score_set(self, representation: np.ndarray) -> np.ndarray:
+        return aphd(representation)
 
 
 @dataclass(eq=False, repr=False)
@@ -325,15 +328,15 @@ class SetTest(BaseEstimator):
         }
         return float(set_p_values(self._scores(X), self.reference_, **how)[0])
 
-    def is_out(self, X: Any) -> bool:
+    def is_ood(self, X: Any) -> bool:
         """Whether X, as one set, is out of distribution: its p-value is at most ``false_alarm``."""
         return self.p_value(X) <= self.false_alarm
 
     def power(
-        self, X_out: Any, shares: Sequence[Share] = SHARES, set_size: int = 50, n_sets: int = 200
+        self, X_ood: Any, shares: Sequence[Share] = SHARES, set_size: int = 50, n_sets: int = 200
     ) -> dict[str, np.ndarray]:
         """How often sets are called out of distribution by the share of their rows that are from
-        ``X_out``.
+        ``X_ood``.
 
         Half of the reference rows stand for the reference then, the other half for the rows in
         distribution. Columns are ``share``, ``set_size`` and ``power``, as
@@ -348,7 +351,7 @@ class SetTest(BaseEstimator):
             "rng": self._rng(),
         }
         return power_curve(
-            self._scores(X_out),
+            self._scores(X_ood),
             self.reference_,
             shares=shares,
             set_size=set_size,

@@ -2,6 +2,6 @@
 spread; neighbours are looked for there.
 """
 
-from kdgraph.features.feature_map import FeatureMap, Source, features_of
+from kdgraph.features.feature_map import FeatureMap, FeatureSource, features_of
 
-__all__ = ["FeatureMap", "Source", "features_of"]
+__all__ = ["FeatureMap", "FeatureSource", "features_of"]

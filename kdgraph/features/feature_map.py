@@ -14,15 +14,15 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from kdgraph.base.network_access import inside_of
-from kdgraph.features.reductions import Reduction, dense, reduction_of
-from kdgraph.geometry import kind_of, partition_of
+from kdgraph.base.network_access import access_network
+from kdgraph.features.reductions import ReductionName, make_reduction, to_dense
+from kdgraph.geometry import partition_kind, partition_of
 from kdgraph.geometry.kinds import PipelinePartition
 from kdgraph.parameters import Count, check_parameters
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 from kdgraph.smoothing import rms_of
 
-Source = Literal["auto", "rows", "layer", "logits", "leaves"]
+FeatureSource = Literal["auto", "rows", "layer", "logits", "leaves"]
 """rows: as they come, behind the parent's own transformations. layer: what a layer of a network
 puts out. logits: of a network. leaves: of a forest, which tree puts a row into which leaf. auto:
 layer of a network, leaves of a forest, else rows. Features that come with given scores
@@ -31,7 +31,7 @@ layer of a network, leaves of a forest, else rows. Features that come with given
 
 
 def features_of(
-    parent: Any, X: Any, source: Source = "auto", layer: str | None = None
+    parent: Any, X: Any, source: FeatureSource = "auto", layer: str | None = None
 ) -> np.ndarray | csr_array:
     """What the fitted ``parent`` sees in rows.
 
@@ -39,7 +39,7 @@ def features_of(
     ----------
     parent : a classifier, also in a pipeline or frozen.
     X : Float[n, d], images Float[n, c, h, w] or a data frame.
-    source : see :data:`Source`.
+    source : see :data:`FeatureSource`.
     layer : name of a layer of a network; None: what enters its last linear layer. Of given scores,
         the name of features; None: the first.
 
@@ -60,28 +60,28 @@ def features_of(
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Section 3.2: the last
     hidden layer, for tables.
     """
-    found = _found(parent) if source == "auto" else source
+    found = _default_source(parent) if source == "auto" else source
     if found == "layer":
-        given = _given(parent)
-        return (inside_of(parent).features if given is None else given.transform)(X, layer).astype(
-            np.float64
-        )
+        given = _precomputed_scores(parent)
+        return (access_network(parent).features if given is None else given.transform)(
+            X, layer
+        ).astype(np.float64)
     if found == "logits":
-        return inside_of(parent).logits(X)
+        return access_network(parent).logits(X)
     if found == "leaves":
-        return _leaves(parent, X)
-    return _rows(parent, X)
+        return _leaf_features(parent, X)
+    return _row_features(parent, X)
 
 
-def _found(parent: Any) -> Source:
+def _default_source(parent: Any) -> FeatureSource:
     """The source that suits the parent."""
-    if (given := _given(parent)) is not None and given.given_layers:
+    if (given := _precomputed_scores(parent)) is not None and given.given_layers:
         return "layer"
-    sources: dict[str | None, Source] = {"network": "layer", "forest": "leaves"}
-    return sources.get(kind_of(_innermost(parent)), "rows")
+    sources: dict[str | None, FeatureSource] = {"network": "layer", "forest": "leaves"}
+    return sources.get(partition_kind(_innermost_estimator(parent)), "rows")
 
 
-def _innermost(parent: Any) -> Any:
+def _innermost_estimator(parent: Any) -> Any:
     """What is frozen, or keeps a fitted parent as ``estimator_``, such as a calibrator, gives way
     to it.
 
@@ -103,13 +103,13 @@ def _innermost(parent: Any) -> Any:
             return parent
 
 
-def _given(parent: Any) -> GivenScores | None:
+def _precomputed_scores(parent: Any) -> PrecomputedScores | None:
     """The scores of a model that was trained elsewhere, where the parent is such scores."""
-    inner = _innermost(parent)
-    return inner if isinstance(inner, GivenScores) else None
+    inner = _innermost_estimator(parent)
+    return inner if isinstance(inner, PrecomputedScores) else None
 
 
-def _leaves(parent: Any, X: Any) -> csr_array:
+def _leaf_features(parent: Any, X: Any) -> csr_array:
     partition = partition_of(parent)
     inner: Any = partition
     while isinstance(inner, PipelinePartition):
@@ -117,7 +117,7 @@ def _leaves(parent: Any, X: Any) -> csr_array:
     starts = getattr(inner, "leaf_starts", None)
     if starts is None:
         raise TypeError(
-            f"leaves are those of a forest or tree, got {type(_innermost(parent)).__name__}; use"
+            f"leaves are those of a forest or tree, got {type(_innermost_estimator(parent)).__name__}; use"
             " layer or rows"
         )
     is_leaf = np.concatenate(
@@ -134,15 +134,15 @@ def _leaves(parent: Any, X: Any) -> csr_array:
     )
 
 
-def _rows(parent: Any, X: Any) -> np.ndarray:
+def _row_features(parent: Any, X: Any) -> np.ndarray:
     """Behind transformations of the parent's pipelines, where there are any, for these are what
     makes columns comparable.
     """
     from sklearn.pipeline import Pipeline
 
-    inner = _innermost(parent)
+    inner = _innermost_estimator(parent)
     while isinstance(inner, Pipeline):
-        X, inner = inner[:-1].transform(X) if len(inner) > 1 else X, _innermost(inner[-1])
+        X, inner = inner[:-1].transform(X) if len(inner) > 1 else X, _innermost_estimator(inner[-1])
     rows = X.toarray() if issparse(X) else np.asarray(X)
     rows = rows.reshape(len(rows), -1).astype(np.float64)
     if not np.isfinite(rows).all():
@@ -154,7 +154,7 @@ def _rows(parent: Any, X: Any) -> np.ndarray:
     return rows
 
 
-_NO_SPREAD = 1e-14
+_MIN_RELATIVE_SPREAD = 1e-14
 """Of the largest feature: below it, spread is what rounding has made of rows that are all alike."""
 
 
@@ -165,10 +165,10 @@ class FeatureMap(BaseEstimator):
 
     Parameters
     ----------
-    source : what is looked at; see :data:`~kdgraph.features.feature_map.Source`.
+    source : what is looked at; see :data:`~kdgraph.features.feature_map.FeatureSource`.
     layer : of a network, the name of the layer; None: what enters the last linear layer, which is
     the last hidden one.
-    reduce : to few dimensions, or not; see :data:`~kdgraph.features.reductions.Reduction`.
+    reduce : to few dimensions, or not; see :data:`~kdgraph.features.reductions.ReductionName`.
     dimensions : at most so many; None: 20 principal components, 2 of t-SNE and UMAP. The paper has
         20 principal components for tables and 50 for images, 2 or 3 of t-SNE.
     scale : "rms": the root mean square distance from the mean, per dimension, of the rows in
@@ -179,7 +179,7 @@ class FeatureMap(BaseEstimator):
     Attributes
     ----------
     reduction_ : the fitted φ₂, or None.
-    unit_ : what the embedding is divided by.
+    scale_ : what the embedding is divided by.
 
     Notes
     -----
@@ -203,15 +203,15 @@ class FeatureMap(BaseEstimator):
     """
 
     _: KW_ONLY
-    source: Source = "auto"
+    source: FeatureSource = "auto"
     layer: str | None = None
-    reduce: Reduction = "pca"
+    reduce: ReductionName = "pca"
     dimensions: Count | None = None
     scale: Literal["rms", "none"] = "rms"
     random_state: Any = None
 
     @property
-    def is_joint(self) -> bool:
+    def is_transductive(self) -> bool:
         """Whether it has a place only for rows that it was fitted on."""
         return self.reduce == "tsne"
 
@@ -227,13 +227,13 @@ class FeatureMap(BaseEstimator):
         check_parameters(self)
         features = features_of(parent, X, self.source, self.layer)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        self.reduction_ = reduction_of(self.reduce, self.dimensions, features, seed)
+        self.reduction_ = make_reduction(self.reduce, self.dimensions, features, seed)
         if self.reduction_ is not None:
             with np.errstate(
                 invalid="ignore", divide="ignore"
             ):  # shares of the variance of one row, or of rows that are all alike
                 self.reduction_.fit(features)
-        self.unit_ = self._unit(features) if self.scale == "rms" else 1.0
+        self.scale_ = self._rms_scale(features) if self.scale == "rms" else 1.0
         return self
 
     def transform(self, parent: Any, X: Any) -> np.ndarray:
@@ -241,31 +241,35 @@ class FeatureMap(BaseEstimator):
 
         Raises
         ------
-        ValueError : for new rows, where the map :attr:`is_joint`.
+        ValueError : for new rows, where the map :attr:`is_transductive`.
         ParameterError : for leaves that nothing reduces, if they are more than
-            :data:`~kdgraph.features.reductions.LARGEST` numbers.
+            :data:`~kdgraph.features.reductions.MAX_DENSE_SIZE` numbers.
         """
-        return dense(self.vectors(parent, X))
+        return to_dense(self.transform_sparse(parent, X))
 
-    def vectors(self, parent: Any, X: Any) -> np.ndarray | csr_array:
+    def transform_sparse(self, parent: Any, X: Any) -> np.ndarray | csr_array:
         """As :meth:`transform`, but leaves that nothing reduces stay sparse, as searches for
         neighbours take them.
         """
-        return self._reduced(features_of(parent, X, self.source, self.layer)) / self.unit_
+        return self._apply_reduction(features_of(parent, X, self.source, self.layer)) / self.scale_
 
-    def _unit(self, features: Any) -> float:
+    def _rms_scale(self, features: Any) -> float:
         """The root mean square distance of the reduced features from their mean, per dimension; 1
         where they do not differ.
         """
-        reduced = self._reduced(features)
+        reduced = self._apply_reduction(features)
         if issparse(reduced):
             size, square = reduced.multiply(reduced).mean(), np.square(reduced.mean(axis=0)).mean()
-            spread = float(np.sqrt(size - square)) if size - square > _NO_SPREAD * size else 0.0
+            spread = (
+                float(np.sqrt(size - square))
+                if size - square > _MIN_RELATIVE_SPREAD * size
+                else 0.0
+            )
         else:
             spread = rms_of(reduced)
-        return spread if spread > _NO_SPREAD * abs(features).max() else 1.0
+        return spread if spread > _MIN_RELATIVE_SPREAD * abs(features).max() else 1.0
 
-    def _reduced(self, features: Any) -> Any:
+    def _apply_reduction(self, features: Any) -> Any:
         if self.reduction_ is None:
             return features
         return np.asarray(self.reduction_.transform(features), dtype=np.float64)

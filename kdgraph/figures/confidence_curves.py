@@ -432,7 +432,7 @@ def _curve(run: Drawing, k: int, parents: Mapping[str, TopLabel]) -> Curve | Non
     """The method's own curve over the scores of all rows that are predicted as the class, if it has
     one and nothing stands after it.
     """
-    after = list(run.models[1].after.values())
+    after = list(run.models[1].post_hoc.values())
     if len(after) != 1 or not hasattr(after[0], "confidence_at"):
         return None
     scores = np.concatenate([top.confidence[top.predicted == k] for top in parents.values()])

@@ -252,7 +252,7 @@ def ood_scores_of_run(run: Drawing, *, at_most: Count = 3) -> Any:
     if not sets or not test:
         return None
     marked = [
-        name for name, model in zip(test, run.models, strict=True) if model.gives("ood_score")
+        name for name, model in zip(test, run.models, strict=True) if model.supports("ood_score")
     ]
     return ood_scores(test, sets, thresholds=marked)
 
@@ -270,7 +270,7 @@ def _named(name: str, given: Any) -> str:
     from kdgraph.base import SetScores  # imports scikit-learn
 
     return (
-        f"{name}, {'rows in ' if given.level == 'instance' else ''}sets of {given.set_size}"
+        f"{name}, {'rows in ' if given.unit == 'instance' else ''}sets of {given.set_size}"
         if isinstance(given, SetScores)
         else name
     )

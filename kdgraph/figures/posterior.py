@@ -197,7 +197,7 @@ def posterior_maps_of_run(run: Drawing, *, grid: Count = 150, reach: Positive = 
     reach : a map goes this many times as far from its centre as the training data.
     """
     X = run.splits.learning.X
-    if X.shape[1:] != (2,) or not all(model.gives("proba") for model in run.models):
+    if X.shape[1:] != (2,) or not all(model.supports("proba") for model in run.models):
         return None
     low, high = X.min(axis=0), X.max(axis=0)
     half = reach * (high - low) / 2

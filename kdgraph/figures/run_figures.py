@@ -24,7 +24,7 @@ from kdgraph.metrics import TopLabel
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kdgraph.base import Evaluation, Model, Predictions
+    from kdgraph.base import Evaluation, FittedModel, Predictions
 
 
 _FIGURES: dict[str, Callable[..., Any]] = {}
@@ -64,7 +64,7 @@ class Drawing:
 
     splits: Splits
     evaluation: Evaluation
-    models: tuple[Model, Model]
+    models: tuple[FittedModel, FittedModel]
     names: tuple[str, str]
 
     def save(
@@ -105,7 +105,7 @@ class Drawing:
         if found is not None or not len(rows.y):
             return found
         parent, calibrated = (
-            model.ask([a for a in ("proba", "top") if model.gives(a)], rows.X)
+            model.predict_outputs([a for a in ("proba", "top") if model.supports(a)], rows.X)
             for model in self.models
         )
         from kdgraph.base import Predictions  # imports scikit-learn

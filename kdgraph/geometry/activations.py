@@ -24,12 +24,12 @@ from scipy.special import expit, softmax
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from kdgraph.geometry.code_index import CodeIndex, checked, code_similarity, word_starts
-from kdgraph.geometry.partition import Place, PolytopeIndex, take_rows
-from kdgraph.parents.networks.torch_state import in_batches, plain_torch
+from kdgraph.geometry.code_index import CodeIndex, check_exponents, code_similarity, word_starts
+from kdgraph.geometry.partition import Locations, PolytopeIndex, take_rows
+from kdgraph.parents.networks.torch_state import default_torch_state, map_batches
 
 _KINK_AT_0 = {"relu", "relu6", "leaky_relu", "prelu", "rrelu", "elu", "selu", "celu"}
-_KINK_GIVEN = {
+_KINK_ARGUMENT = {
     "threshold": "threshold",
     "clamp": "min",
     "clip": "min",
@@ -40,7 +40,7 @@ _KINK_GIVEN = {
 
 
 @dataclass
-class Call:
+class _RecordedCall:
     """A linear call with its input, or a ReLU-like one with its bits; ``in_head``: no tensor since
     has more than two axes.
     """
@@ -49,64 +49,64 @@ class Call:
     in_head: bool = True
 
 
-class Listener(TorchFunctionMode):
+class _CallRecorder(TorchFunctionMode):
     """Hears the functions that a network calls: the bits of ReLU-like ones and the inputs of linear
     ones, in the order in which they come.
 
-    ``gates``, ``linears``: the calls whose values are kept, by number; None for all.
+    ``relu_calls``, ``linear_calls``: the calls whose values are kept, by number; None for all.
     """
 
     def __init__(
-        self, gates: Collection[int] | None = None, linears: Collection[int] | None = None
+        self, relu_calls: Collection[int] | None = None, linear_calls: Collection[int] | None = None
     ) -> None:
         super().__init__()
-        self.wanted = gates, linears
-        self.gates: list[Call] = []
-        self.linears: list[Call] = []
+        self.recorded_ids = relu_calls, linear_calls
+        self.relu_calls: list[_RecordedCall] = []
+        self.linear_calls: list[_RecordedCall] = []
         self.output: Tensor | None = None
-        self.dense_throughout = True
-        self.last = ""
+        self.is_dense = True
+        self.last_function = ""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
-        kink = _kink(name, args, kwargs)
+        kink = _kink_position(name, args, kwargs)
         if kink is not None:  # before the call, which may overwrite its input
-            self._hear(0, self.gates, lambda: args[0] > kink)
+            self._record(0, self.relu_calls, lambda: args[0] > kink)
         if name == "linear":
-            self._hear(1, self.linears, lambda: args[0].clone())
+            self._record(1, self.linear_calls, lambda: args[0].clone())
         out = func(*args, **kwargs)
         if isinstance(out, Tensor) and name != "__get__":
-            self.last = name
+            self.last_function = name
             if out.ndim > 2:
-                self._not_dense()
+                self._mark_not_dense()
         return out
 
-    def _hear(self, which: int, calls: list[Call], value: Callable[[], Tensor]) -> None:
-        wanted = self.wanted[which]
-        calls.append(Call(value() if wanted is None or len(calls) in wanted else None))
+    def _record(self, kind: int, calls: list[_RecordedCall], value: Callable[[], Tensor]) -> None:
+        wanted = self.recorded_ids[kind]
+        calls.append(_RecordedCall(value() if wanted is None or len(calls) in wanted else None))
 
-    def _not_dense(self) -> None:
-        self.dense_throughout = False
-        for call in (*self.gates, *self.linears):
+    def _mark_not_dense(self) -> None:
+        self.is_dense = False
+        for call in (*self.relu_calls, *self.linear_calls):
             call.in_head = False
 
 
-def _kink(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float | None:
+def _kink_position(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> float | None:
     """Where the function has the kink that makes it ReLU-like; None for all other functions."""
     name = name.strip("_")
     if name in _KINK_AT_0:
         return 0.0
-    if name not in _KINK_GIVEN:
+    if name not in _KINK_ARGUMENT:
         return None
     given = (
         args[1]
         if len(args) > 1
-        else kwargs.get(_KINK_GIVEN[name], -1.0 if name == "hardtanh" else None)
+        else kwargs.get(_KINK_ARGUMENT[name], -1.0 if name == "hardtanh" else None)
     )
     return given if isinstance(given, int | float) else None
 
 
-_BLOCK = 4096
+_DEVICE_BLOCK = 4096
 """Queries at once, and polytopes at once: a block of K is 128 MB, and unpacking codes is small
 against the product of their signs.
 """
@@ -139,11 +139,11 @@ class DeviceCodeIndex:
         self.n_anchors = self.n_polytopes if n_anchors is None else n_anchors
         self.n_jobs = n_jobs
         self.device = torch.device(device)
-        self._starts, self._widths = word_starts(widths).tolist(), np.asarray(widths).tolist()
-        self._codes = self._packed(codes if rows is None else take_rows(codes, rows))
+        self._word_starts, self._widths = word_starts(widths).tolist(), np.asarray(widths).tolist()
+        self._codes = self._bytes_on_device(codes if rows is None else take_rows(codes, rows))
         self._weights = torch.tensor(class_weights, dtype=torch.float64, device=self.device)
 
-    def _packed(self, codes: np.ndarray) -> Tensor:
+    def _bytes_on_device(self, codes: np.ndarray) -> Tensor:
         """UInt8[n, 8 W] on the device; bit b of byte i is bit 8 i + b of the code."""
         return torch.from_numpy(np.ascontiguousarray(codes, dtype="<u8").view(np.uint8)).to(
             self.device
@@ -153,7 +153,7 @@ class DeviceCodeIndex:
         """Of each layer Float32[n, width]: 1 where the bit is set, -1 where it is not."""
         signs = []
         for layer, width in enumerate(self._widths):
-            some = packed[:, 8 * self._starts[layer] : 8 * self._starts[layer + 1], None]
+            some = packed[:, 8 * self._word_starts[layer] : 8 * self._word_starts[layer + 1], None]
             bits = (some >> torch.arange(8, dtype=torch.uint8, device=self.device)) & 1
             signs.append(2.0 * bits.flatten(1)[:, :width].float() - 1.0)
         return signs
@@ -165,7 +165,7 @@ class DeviceCodeIndex:
             for width, a, b in zip(self._widths, queries, polytopes, strict=True)
         ]
 
-    def _block(self, queries: list[Tensor], polytopes: list[Tensor]) -> Tensor:
+    def _similarity_block(self, queries: list[Tensor], polytopes: list[Tensor]) -> Tensor:
         """Float64[m, p]: K (Eq. 16 of Dey et al.)."""
         similarity = torch.ones(
             (len(queries[0]), len(polytopes[0])), dtype=torch.float64, device=self.device
@@ -180,28 +180,34 @@ class DeviceCodeIndex:
             )
         return similarity
 
-    @plain_torch()
+    @default_torch_state()
     def similarity(self, codes: np.ndarray) -> np.ndarray:
         """Float[m, p]: K of queries UInt64[m, W] and all polytopes; for small m × p only."""
-        return self._block(self._signs(self._packed(codes)), self._signs(self._codes)).cpu().numpy()
+        return (
+            self._similarity_block(
+                self._signs(self._bytes_on_device(codes)), self._signs(self._codes)
+            )
+            .cpu()
+            .numpy()
+        )
 
-    @plain_torch()
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    @default_torch_state()
+    def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Class masses (Float[m, K, k]) of queries at every exponent, and their nearest anchors
-        (Int[m]), see ``CodeIndex.masses``.
+        (Int[m]), see ``CodeIndex.query``.
         """
-        exponents = checked(exponents)
+        exponents = check_exponents(exponents)
         masses = np.empty((len(codes), self.n_classes, len(exponents)))
         nearest = np.empty(len(codes), dtype=np.int64)
         with torch.inference_mode():
-            for start in range(0, len(codes), _BLOCK):
-                block = slice(start, start + _BLOCK)
-                masses[block], nearest[block] = self._masses(
-                    self._signs(self._packed(codes[block])), exponents
+            for start in range(0, len(codes), _DEVICE_BLOCK):
+                block = slice(start, start + _DEVICE_BLOCK)
+                masses[block], nearest[block] = self._query_block(
+                    self._signs(self._bytes_on_device(codes[block])), exponents
                 )
         return masses, nearest
 
-    def _masses(
+    def _query_block(
         self, queries: list[Tensor], exponents: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Of one block of queries, over blocks of polytopes."""
@@ -211,8 +217,10 @@ class DeviceCodeIndex:
             torch.zeros(m, **on_device),
         )
         nearest = torch.full((m,), -1, dtype=torch.int64, device=self.device)
-        for start in range(0, self.n_polytopes, _BLOCK):
-            similarity = self._block(queries, self._signs(self._codes[start : start + _BLOCK]))
+        for start in range(0, self.n_polytopes, _DEVICE_BLOCK):
+            similarity = self._similarity_block(
+                queries, self._signs(self._codes[start : start + _DEVICE_BLOCK])
+            )
             anchors = similarity[:, : max(0, self.n_anchors - start)]
             if anchors.shape[1]:
                 first = anchors.argmax(dim=1)  # of several the lowest, as torch promises
@@ -222,14 +230,16 @@ class DeviceCodeIndex:
                     torch.maximum(top, most),
                 )
             for k, exponent in enumerate(exponents.tolist()):
-                masses[:, :, k] += similarity.pow(exponent) @ self._weights[start : start + _BLOCK]
+                masses[:, :, k] += (
+                    similarity.pow(exponent) @ self._weights[start : start + _DEVICE_BLOCK]
+                )
         return masses.cpu().numpy(), nearest.cpu().numpy()
 
 
-Layers = Literal["head", "all"]
-Embedding = Literal["auto", "head", "last", "input"]
+_LayerSelection = Literal["head", "all"]
+_EmbeddingSpace = Literal["auto", "head", "last", "input"]
 
-_WIDEST = 1024
+_MAX_EMBEDDING_WIDTH = 1024
 """Numbers that an embedding may have; what is wider is a map of features by place, whose Gaussians
 see no more than pixels do.
 """
@@ -272,15 +282,15 @@ class ActivationPartition:
         n_jobs: int | None = None,
         *,
         output_bits: bool = True,
-        layers: Layers = "all",
-        embedding: Embedding = "auto",
+        layers: _LayerSelection = "all",
+        embedding: _EmbeddingSpace = "auto",
     ):
         self.network = network
         self.n_jobs = n_jobs
         self.output_bits = output_bits
-        self.layers: Layers = layers
-        self.embedding: Embedding = embedding
-        self._plan: _Plan | None = None
+        self.layers: _LayerSelection = layers
+        self.embedding: _EmbeddingSpace = embedding
+        self._plan: _TracePlan | None = None
 
     @property
     def module(self) -> nn.Module:
@@ -305,25 +315,25 @@ class ActivationPartition:
     def embed(self, X: Any) -> np.ndarray:
         """Float[n, m]: where the Gaussians of the polytopes live."""
         X = np.asarray(X)
-        plan = self._planned(X)
-        return _flat(X) if plan.point is None else self.place(X).points
+        plan = self._get_plan(X)
+        return _flatten_rows(X) if plan.embedding_call is None else self.locate(X).points
 
     def encode(self, X: Any) -> np.ndarray:
         """UInt64[n, W], column by column in memory: a bit for each unit, each layer from a new word
         on, low bits first.
         """
-        return self.place(X).codes
+        return self.locate(X).codes
 
-    def place(self, X: Any) -> Place:
+    def locate(self, X: Any) -> Locations:
         """Points, codes and the network's own probabilities, in one pass through it; X is an array
         or a data frame of numbers.
         """
         X = np.asarray(X)
-        read = _Reading(self._on_device(), self._planned(X), self.output_bits)
-        codes, proba, *points = in_batches(
+        read = _ActivationReader(self._module_on_device(), self._get_plan(X), self.output_bits)
+        codes, proba, *points = map_batches(
             X, read, input_shape=X.shape[1:], device=self.device, n_jobs=self.n_jobs
         )
-        return Place(points[0] if points else _flat(X), np.asfortranarray(codes), proba)
+        return Locations(points[0] if points else _flatten_rows(X), np.asfortranarray(codes), proba)
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Float[m, n]: K(r, s), the product over layers of the share of units that agree (Eq. 16),
@@ -339,10 +349,10 @@ class ActivationPartition:
             similarity *= 1.0 - np.bitwise_count(a[:, words] ^ b[:, words]).sum(axis=1) / width
         return similarity
 
-    def vote(self, place: Place) -> np.ndarray:
+    def vote(self, locations: Locations) -> np.ndarray:
         """Float[n, K]: the network's own probabilities, which :meth:`place` found."""
-        assert place.proba is not None
-        return place.proba
+        assert locations.proba is not None
+        return locations.proba
 
     def index(
         self,
@@ -369,35 +379,35 @@ class ActivationPartition:
             codes, class_weights, self.widths, rows=rows, n_anchors=n_anchors, device=self.device
         )
 
-    def _on_device(self) -> nn.Module:
+    def _module_on_device(self) -> nn.Module:
         """In eval mode; a copy where it has to move."""
         module = self.module.eval()
         return module if self.device == "cpu" else copy.deepcopy(module).to(self.device)
 
-    def _planned(self, X: np.ndarray) -> _Plan:
+    def _get_plan(self, X: np.ndarray) -> _TracePlan:
         """What to read of the network; found on its first batch."""
         if self._plan is None:
-            self._plan = _plan_of(_listen(self._on_device(), X, self.device), self)
+            self._plan = _make_plan(_record_calls(self._module_on_device(), X, self.device), self)
         return self._plan
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _TracePlan:
     """What to read of a network.
 
     Attributes
     ----------
-    gates : which of the ReLU-like calls, by the order in which they come.
-    point : which of the linear calls takes the embedding in; None where that is the network's
+    relu_calls : which of the ReLU-like calls, by the order in which they come.
+    embedding_call : which of the linear calls takes the embedding in; None where that is the network's
     input.
     widths : Int[L], units by layer, the output last.
-    normalised : whether the network's output are probabilities already.
+    outputs_probabilities : whether the network's output are probabilities already.
     """
 
-    gates: tuple[int, ...]
-    point: int | None
+    relu_calls: tuple[int, ...]
+    embedding_call: int | None
     widths: np.ndarray
-    normalised: bool
+    outputs_probabilities: bool
 
     @np.errstate(under="ignore")
     def probabilities(self, output: Tensor) -> np.ndarray:
@@ -406,94 +416,95 @@ class _Plan:
         """
         values = np.nan_to_num(output.flatten(1).cpu().numpy()).astype(np.float64)
         if values.shape[1] == 1:
-            second = values if self.normalised else expit(values)
+            second = values if self.outputs_probabilities else expit(values)
             return np.concatenate([1 - second, second], axis=1)
         return (
             values / values.sum(axis=1, keepdims=True)
-            if self.normalised
+            if self.outputs_probabilities
             else softmax(values, axis=1)
         )
 
 
-def _listen(module: nn.Module, X: np.ndarray, device: str) -> Listener:
+def _record_calls(module: nn.Module, X: np.ndarray, device: str) -> _CallRecorder:
     """What ``module`` calls for one batch."""
-    listener = Listener()
+    listener = _CallRecorder()
 
     def look(batch: Tensor) -> tuple[np.ndarray]:
-        listener.dense_throughout = batch.ndim == 2
+        listener.is_dense = batch.ndim == 2
         with listener:
             output = module(batch)
         listener.output = output
         return (np.empty(len(batch)),)
 
-    in_batches(X[:1], look, input_shape=X.shape[1:], device=device, n_jobs=1)
+    map_batches(X[:1], look, input_shape=X.shape[1:], device=device, n_jobs=1)
     return listener
 
 
-def _plan_of(heard: Listener, wanted: ActivationPartition) -> _Plan:
+def _make_plan(recorder: _CallRecorder, partition: ActivationPartition) -> _TracePlan:
     """Which of the calls that were heard to read from now on."""
-    if not heard.gates:
+    if not recorder.relu_calls:
         raise TypeError(
-            f"{type(wanted.module).__name__} has no ReLU-like unit to read (relu, leaky_relu, elu,"
-            f" clamp, …); its calls end in {heard.last}"
+            f"{type(partition.module).__name__} has no ReLU-like unit to read (relu, leaky_relu, elu,"
+            f" clamp, …); its calls end in {recorder.last_function}"
         )
-    gates = [i for i, call in enumerate(heard.gates) if call.in_head or wanted.layers == "all"] or [
-        len(heard.gates) - 1
-    ]
-    assert heard.output is not None
-    normalised = heard.last in ("softmax", "sigmoid")
-    outputs = max(2, heard.output.flatten(1).shape[1])
-    widths = [_array(heard.gates[i]).shape[1] for i in gates]
-    return _Plan(
+    gates = [
+        i for i, call in enumerate(recorder.relu_calls) if call.in_head or partition.layers == "all"
+    ] or [len(recorder.relu_calls) - 1]
+    assert recorder.output is not None
+    normalised = recorder.last_function in ("softmax", "sigmoid")
+    outputs = max(2, recorder.output.flatten(1).shape[1])
+    widths = [_call_values(recorder.relu_calls[i]).shape[1] for i in gates]
+    return _TracePlan(
         tuple(gates),
-        _point(heard, wanted.embedding),
-        np.array([*widths, *([outputs] if wanted.output_bits else [])]),
+        _embedding_call(recorder, partition.embedding),
+        np.array([*widths, *([outputs] if partition.output_bits else [])]),
         normalised,
     )
 
 
-def _point(heard: Listener, embedding: Embedding) -> int | None:
+def _embedding_call(recorder: _CallRecorder, embedding: _EmbeddingSpace) -> int | None:
     """The number of the linear call that takes the embedding in."""
-    head = [i for i, call in enumerate(heard.linears) if call.in_head]
-    if (
-        embedding == "input"
-        or not head
-        or (embedding in ("auto", "head") and heard.dense_throughout)
-    ):
+    head = [i for i, call in enumerate(recorder.linear_calls) if call.in_head]
+    if embedding == "input" or not head or (embedding in ("auto", "head") and recorder.is_dense):
         return None
-    wide = embedding == "auto" and _array(heard.linears[head[0]]).shape[1] > _WIDEST
+    wide = (
+        embedding == "auto"
+        and _call_values(recorder.linear_calls[head[0]]).shape[1] > _MAX_EMBEDDING_WIDTH
+    )
     return head[-1] if wide or embedding == "last" else head[0]
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ActivationReader:
     """One batch through the network: packed bits, probabilities, points unless they are the
     input.
     """
 
     module: nn.Module
-    plan: _Plan
+    plan: _TracePlan
     output_bits: bool
 
     def __call__(self, batch: Tensor) -> tuple[np.ndarray, ...]:
-        point = self.plan.point
-        with Listener(self.plan.gates, () if point is None else (point,)) as heard:
+        point = self.plan.embedding_call
+        with _CallRecorder(self.plan.relu_calls, () if point is None else (point,)) as heard:
             output = self.module(batch)
         proba = self.plan.probabilities(output)
-        bits = [_array(heard.gates[i]) for i in self.plan.gates]
+        bits = [_call_values(heard.relu_calls[i]) for i in self.plan.relu_calls]
         if self.output_bits:
             bits.append(proba > 1 / proba.shape[1])
-        points = [] if point is None else [_array(heard.linears[point]).astype(np.float64)]
-        return packed(bits), proba, *points
+        points = (
+            [] if point is None else [_call_values(heard.linear_calls[point]).astype(np.float64)]
+        )
+        return pack_bits(bits), proba, *points
 
 
-def _array(call: Call) -> np.ndarray:
+def _call_values(call: _RecordedCall) -> np.ndarray:
     """[batch, units]: what was kept of a call."""
     assert call.value is not None
     return call.value.flatten(1).cpu().numpy()
 
 
-def packed(layers: Sequence[np.ndarray]) -> np.ndarray:
+def pack_bits(layers: Sequence[np.ndarray]) -> np.ndarray:
     """UInt64[n, W]: bits by layer (Bool[n, units] each), low bits first, every layer from a new
     word on.
 
@@ -507,5 +518,5 @@ def packed(layers: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(words, axis=1)
 
 
-def _flat(X: np.ndarray) -> np.ndarray:
+def _flatten_rows(X: np.ndarray) -> np.ndarray:
     return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

@@ -24,7 +24,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from kdgraph.geometry import code_index as popcount
-from kdgraph.geometry.partition import over_blocks, take_rows
+from kdgraph.geometry.partition import map_blocks, take_rows
 
 _compiled = njit(nogil=True, cache=True, boundscheck=False, error_model="numpy")
 _fused = njit(nogil=True, cache=True, boundscheck=False, error_model="numpy", fastmath={"contract"})
@@ -36,19 +36,19 @@ _reordered = njit(
     fastmath={"contract", "reassoc", "nnan", "nsz"},
 )
 
-_EXP2 = tuple(
+_EXP2_COEFFICIENTS = tuple(
     log(2) ** k / factorial(k) for k in range(12)
 )  # 2^r for |r| <= 1/2: what is left out is below 1e-14 of it
-_LOG2 = tuple(
+_LOG2_COEFFICIENTS = tuple(
     2 / log(2) / (2 * k + 1) for k in range(11)
 )  # log2((1 + s)/(1 - s)) / s in s² for |s| <= 0.172: below 1e-17
-_ROUND = (
+_ROUNDING_SHIFT = (
     1.5 * 2.0**52
 )  # added and taken away again, it rounds to integers, which stand in the low bits of the sum meanwhile
-_LEAST = -1022.0  # powers below 2^-1022 count as 0
-_NOTHING = -1e300  # log2 of 0: any exponent but 0 takes it below _LEAST
-_TINY, _LIFT = 2.0**-1022, 2.0**54
-_ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+_MIN_EXPONENT = -1022.0  # powers below 2^-1022 count as 0
+_LOG2_OF_ZERO = -1e300  # log2 of 0: any exponent but 0 takes it below _LEAST
+_MIN_NORMAL, _SUBNORMAL_SCALE = 2.0**-1022, 2.0**54
+_SQRT_HALF_BITS = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 
 
 def _ctpop(_, word):
@@ -71,15 +71,15 @@ def _to_float(_, bits):
 
 _popcount: Any = intrinsic(_ctpop)
 """Int: the number of ones in a UInt64."""
-_bits: Any = intrinsic(_to_bits)
+_float_to_bits: Any = intrinsic(_to_bits)
 """Int64 with the bits of a Float64."""
-_float: Any = intrinsic(_to_float)
+_bits_to_float: Any = intrinsic(_to_float)
 """Float64 with the bits of an Int64."""
 
 
 @_compiled
-def count_mismatches(tile, first, last, a, b, n, one, two):
-    """Fill ``one`` and ``two``: Int[n] with the bits in which the queries ``a`` and ``b``:
+def count_mismatches(tile, first, last, a, b, n, counts_a, counts_b):
+    """Fill ``counts_a`` and ``counts_b``: Int[n] with the bits in which the queries ``a`` and ``b``:
     UInt64[W] differ from each of ``n`` polytopes.
 
     ``tile``: UInt64[W, w], of which the words from ``first`` to ``last`` are compared. Two queries
@@ -87,8 +87,8 @@ def count_mismatches(tile, first, last, a, b, n, one, two):
     four words (1.5 times as fast as one query at a time).
     """
     for i in range(n):
-        one[i] = 0
-        two[i] = 0
+        counts_a[i] = 0
+        counts_b[i] = 0
     even = first + (last - first) // 4 * 4
     for t in range(first, even, 4):
         c0, c1, c2, c3 = tile[t], tile[t + 1], tile[t + 2], tile[t + 3]
@@ -96,21 +96,21 @@ def count_mismatches(tile, first, last, a, b, n, one, two):
         b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
         for i in range(n):
             x0, x1, x2, x3 = c0[i], c1[i], c2[i], c3[i]
-            one[i] += (
+            counts_a[i] += (
                 _popcount(x0 ^ a0) + _popcount(x1 ^ a1) + _popcount(x2 ^ a2) + _popcount(x3 ^ a3)
             )
-            two[i] += (
+            counts_b[i] += (
                 _popcount(x0 ^ b0) + _popcount(x1 ^ b1) + _popcount(x2 ^ b2) + _popcount(x3 ^ b3)
             )
     for t in range(even, last):
         c0, a0, b0 = tile[t], a[t], b[t]
         for i in range(n):
-            one[i] += _popcount(c0[i] ^ a0)
-            two[i] += _popcount(c0[i] ^ b0)
+            counts_a[i] += _popcount(c0[i] ^ a0)
+            counts_b[i] += _popcount(c0[i] ^ b0)
 
 
 @_compiled
-def multiply_share(counts, width, n, similarity):
+def multiply_match_fraction(counts, width, n, similarity):
     """Multiply ``similarity``: Float[n] by the share of a layer's ``width`` units that match;
     nothing is fused or put in another order.
     """
@@ -119,7 +119,7 @@ def multiply_share(counts, width, n, similarity):
 
 
 @_compiled
-def similarities_of_two(tile, word_starts, widths, a, b, n, counts, similarity):
+def _similarities_of_two(tile, word_starts, widths, a, b, n, counts, similarity):
     """Fill ``similarity``: Float[2, w] with K (Eq. 16 of Dey et al.) of two queries and ``n``
     polytopes; ``counts``: Int[2, w], scratch.
     """
@@ -131,7 +131,7 @@ def similarities_of_two(tile, word_starts, widths, a, b, n, counts, similarity):
             tile, word_starts[layer], word_starts[layer + 1], a, b, n, counts[0], counts[1]
         )
         for j in range(2):
-            multiply_share(counts[j], widths[layer], n, similarity[j])
+            multiply_match_fraction(counts[j], widths[layer], n, similarity[j])
 
 
 @_fused
@@ -140,21 +140,28 @@ def log2(x, n, out):
     would stop SIMD (0.45 against 2.7 ns).
     """
     for i in range(n):
-        small = x[i] < _TINY
-        bits = _bits(x[i] * _LIFT if small else x[i])
-        exponent = (bits - _ROOT_HALF) >> 52
-        mantissa = _float(bits - (exponent << 52))  # from sqrt(1/2) to sqrt(2)
+        small = x[i] < _MIN_NORMAL
+        bits = _float_to_bits(x[i] * _SUBNORMAL_SCALE if small else x[i])
+        exponent = (bits - _SQRT_HALF_BITS) >> 52
+        mantissa = _bits_to_float(bits - (exponent << 52))  # from sqrt(1/2) to sqrt(2)
         s = (mantissa - 1.0) / (mantissa + 1.0)
         z = s * s
-        y = _LOG2[7] + z * (_LOG2[8] + z * (_LOG2[9] + z * _LOG2[10]))
-        y = _LOG2[3] + z * (_LOG2[4] + z * (_LOG2[5] + z * (_LOG2[6] + z * y)))
-        y = _LOG2[0] + z * (_LOG2[1] + z * (_LOG2[2] + z * y))
+        y = _LOG2_COEFFICIENTS[7] + z * (
+            _LOG2_COEFFICIENTS[8] + z * (_LOG2_COEFFICIENTS[9] + z * _LOG2_COEFFICIENTS[10])
+        )
+        y = _LOG2_COEFFICIENTS[3] + z * (
+            _LOG2_COEFFICIENTS[4]
+            + z * (_LOG2_COEFFICIENTS[5] + z * (_LOG2_COEFFICIENTS[6] + z * y))
+        )
+        y = _LOG2_COEFFICIENTS[0] + z * (
+            _LOG2_COEFFICIENTS[1] + z * (_LOG2_COEFFICIENTS[2] + z * y)
+        )
         value = (float(exponent) - (54.0 if small else 0.0)) + s * y
-        out[i] = value if x[i] > 0.0 else _NOTHING
+        out[i] = value if x[i] > 0.0 else _LOG2_OF_ZERO
 
 
 @_fused
-def powers(logs, exponent, n, out):
+def power_from_log2(logs, exponent, n, out):
     """``out`` = 2^(exponent · logs): Float[n], logs <= 0 <= exponent; 0.3 ns each, against 1.1 of
     numpy's exp and 4 of its power.
 
@@ -162,16 +169,24 @@ def powers(logs, exponent, n, out):
     through a polynomial. Relative error: 1e-14 and what rounding does to x, 1e-16 · |x|.
     """
     for i in range(n):
-        x = max(exponent * logs[i], _LEAST)
-        shifted = x + _ROUND
-        r = x - (shifted - _ROUND)
+        x = max(exponent * logs[i], _MIN_EXPONENT)
+        shifted = x + _ROUNDING_SHIFT
+        r = x - (shifted - _ROUNDING_SHIFT)
         r2 = r * r
         r4 = r2 * r2
-        low = (_EXP2[0] + r * _EXP2[1]) + r2 * (_EXP2[2] + r * _EXP2[3])
-        middle = (_EXP2[4] + r * _EXP2[5]) + r2 * (_EXP2[6] + r * _EXP2[7])
-        high = (_EXP2[8] + r * _EXP2[9]) + r2 * (_EXP2[10] + r * _EXP2[11])
-        value = _float(_bits(low + r4 * (middle + r4 * high)) + (_bits(shifted) << 52))
-        out[i] = value if x > _LEAST else 0.0
+        low = (_EXP2_COEFFICIENTS[0] + r * _EXP2_COEFFICIENTS[1]) + r2 * (
+            _EXP2_COEFFICIENTS[2] + r * _EXP2_COEFFICIENTS[3]
+        )
+        middle = (_EXP2_COEFFICIENTS[4] + r * _EXP2_COEFFICIENTS[5]) + r2 * (
+            _EXP2_COEFFICIENTS[6] + r * _EXP2_COEFFICIENTS[7]
+        )
+        high = (_EXP2_COEFFICIENTS[8] + r * _EXP2_COEFFICIENTS[9]) + r2 * (
+            _EXP2_COEFFICIENTS[10] + r * _EXP2_COEFFICIENTS[11]
+        )
+        value = _bits_to_float(
+            _float_to_bits(low + r4 * (middle + r4 * high)) + (_float_to_bits(shifted) << 52)
+        )
+        out[i] = value if x > _MIN_EXPONENT else 0.0
 
 
 @_reordered
@@ -184,7 +199,7 @@ def weighted_sum(x, weight):
 
 
 @_reordered
-def largest(x, n, top):
+def max_value(x, n, top):
     """The largest of ``top`` and ``n`` values."""
     for i in range(n):
         top = max(top, x[i])
@@ -192,7 +207,7 @@ def largest(x, n, top):
 
 
 @_compiled
-def nearer(similarity, top, number, best, most):
+def update_nearest(similarity, top, number, best, most):
     """(lowest number, ``top``) of the polytopes with K = ``top``, or (``best``, ``most``) as they
     were if those are nearer or lower.
     """
@@ -207,7 +222,7 @@ def nearer(similarity, top, number, best, most):
 
 
 @_compiled
-def lend(logs, n, exponents, segments, weights, power, masses):
+def add_weighted_masses(logs, n, exponents, segments, weights, power, masses):
     """Add to ``masses``: Float[K, k] what ``n`` polytopes lend at each exponent, Float[k];
     ``power``: Float[w] is for scratch.
 
@@ -215,18 +230,18 @@ def lend(logs, n, exponents, segments, weights, power, masses):
     ``weights``). A tile whose powers are all 0 is passed over: with two classes that is half of
     them, those on the other side of the network's answer.
     """
-    top = largest(logs, n, _NOTHING)
+    top = max_value(logs, n, _LOG2_OF_ZERO)
     for k in range(exponents.shape[0]):
-        if exponents[k] * top <= _LEAST:
+        if exponents[k] * top <= _MIN_EXPONENT:
             continue
-        powers(logs, exponents[k], n, power)
+        power_from_log2(logs, exponents[k], n, power)
         for g in range(segments.shape[0]):
             y, first, end, at = segments[g]
             masses[y, k] += weighted_sum(power[first:end], weights[at : at + end - first])
 
 
 @_compiled
-def masses_of_block(
+def _query_block_masses(
     queries,
     tiles,
     word_starts,
@@ -257,20 +272,24 @@ def masses_of_block(
         for q in range(queries.shape[0]):
             if q % 2 == 0:
                 after = min(q + 1, queries.shape[0] - 1)
-                similarities_of_two(
+                _similarities_of_two(
                     tiles[s], word_starts, widths, queries[q], queries[after], n, counts, similarity
                 )
             one = similarity[q % 2]
-            nearest[q], most[q] = nearer(
-                one, largest(one, n_near, 0.0), number[s * w : s * w + n_near], nearest[q], most[q]
+            nearest[q], most[q] = update_nearest(
+                one,
+                max_value(one, n_near, 0.0),
+                number[s * w : s * w + n_near],
+                nearest[q],
+                most[q],
             )
             if exponents.shape[0] > 0:
                 log2(one, n, logs)
-                lend(logs, n, exponents, here, weights, power, masses[q])
+                add_weighted_masses(logs, n, exponents, here, weights, power, masses[q])
 
 
 @_compiled
-def similarities_of_block(queries, tiles, word_starts, widths, out):
+def _block_similarities(queries, tiles, word_starts, widths, out):
     """Fill ``out``: Float[m, p] with K of ``queries``: UInt64[m, W] and every polytope."""
     w = tiles.shape[2]
     counts, similarity = np.empty((2, w), np.int64), np.empty((2, w))
@@ -278,18 +297,18 @@ def similarities_of_block(queries, tiles, word_starts, widths, out):
         n = min(w, out.shape[1] - s * w)
         for q in range(0, queries.shape[0], 2):
             after = min(q + 1, queries.shape[0] - 1)
-            similarities_of_two(
+            _similarities_of_two(
                 tiles[s], word_starts, widths, queries[q], queries[after], n, counts, similarity
             )
             out[q, s * w : s * w + n] = similarity[0, :n]
             out[after, s * w : s * w + n] = similarity[after - q, :n]
 
 
-_BLOCK = 128
+_QUERY_BLOCK = 128
 """Queries to a block: enough to hide the cost of a task, few enough that two cores stay busy on
 1,000 rows.
 """
-_TILE = 512
+_POLYTOPES_PER_TILE = 512
 """Polytopes that are compared with two queries at once; 256 and 1,024 take 1.1 to 1.2 times as
 long.
 """
@@ -339,20 +358,20 @@ class CodeIndex:
         # the last layer: with two classes K is 0
         # between the network's two answers, and then whole tiles lend nothing.
         later = np.arange(self.n_polytopes) >= self.n_anchors
-        self._number = np.lexsort((codes[rows, -1], class_weights.argmax(axis=1), later)).astype(
-            np.int64
-        )
-        self._tiles = tiles_of(codes, rows[self._number])
-        self._list_weights(class_weights)
+        self._polytope_ids = np.lexsort(
+            (codes[rows, -1], class_weights.argmax(axis=1), later)
+        ).astype(np.int64)
+        self._tiles = _make_tiles(codes, rows[self._polytope_ids])
+        self._build_segments(class_weights)
 
-    def _list_weights(self, class_weights: np.ndarray) -> None:
+    def _build_segments(self, class_weights: np.ndarray) -> None:
         """For each tile and class the run of polytopes from the first to the last that has weight,
         with all weights in between.
         """
         segments, weights, starts, width = [], [], [0], self._tiles.shape[2]
         at = 0
         for s in range(len(self._tiles)):
-            values = class_weights[self._number[s * width : (s + 1) * width]]
+            values = class_weights[self._polytope_ids[s * width : (s + 1) * width]]
             for y in np.flatnonzero(values.any(axis=0)):
                 lenders = np.flatnonzero(values[:, y])
                 first, end = lenders[0], lenders[-1] + 1
@@ -364,7 +383,7 @@ class CodeIndex:
         self._weights = np.concatenate([np.empty(0), *weights])
         self._segment_starts = np.array(starts)
 
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Class masses of each query at every exponent, and its nearest polytope, in one pass.
 
         Powers are those of float64 to 1e-12 of their size where they are above 2^-1022, and 0
@@ -386,29 +405,33 @@ class CodeIndex:
         ------
         ValueError : if an exponent is negative or not finite.
         """
-        exponents = checked(exponents)
+        exponents = check_exponents(exponents)
         masses = np.zeros((len(codes), self.n_classes, len(exponents)))
         nearest = np.full(len(codes), -1, dtype=np.int64)
-        blocks = [slice(start, start + _BLOCK) for start in range(0, len(codes), _BLOCK)]
-        for rows, (mass, closest) in over_blocks(
-            partial(self._block, exponents=exponents), codes, blocks, self.n_jobs
+        blocks = [
+            slice(start, start + _QUERY_BLOCK) for start in range(0, len(codes), _QUERY_BLOCK)
+        ]
+        for rows, (mass, closest) in map_blocks(
+            partial(self._query_block, exponents=exponents), codes, blocks, self.n_jobs
         ):
             masses[rows], nearest[rows] = mass, closest
         return masses, nearest
 
-    def _block(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _query_block(
+        self, codes: np.ndarray, exponents: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Masses and nearest polytopes of a few queries."""
         masses = np.zeros((len(codes), self.n_classes, len(exponents)))
         nearest = np.full(len(codes), -1, dtype=np.int64)
         lenders = (
-            self._number,
+            self._polytope_ids,
             self.n_anchors,
             self._segment_starts,
             self._segments,
             self._weights,
         )
         queries = np.ascontiguousarray(codes)
-        popcount.masses_of_block(
+        popcount._query_block_masses(
             queries,
             self._tiles,
             self._word_starts,
@@ -426,8 +449,8 @@ def code_similarity(a: np.ndarray, b: np.ndarray, widths: np.ndarray | Sequence[
     W]; for small m × n only.
     """
     similarity = np.empty((len(a), len(b)))
-    tiles = tiles_of(b, np.arange(len(b)))
-    popcount.similarities_of_block(
+    tiles = _make_tiles(b, np.arange(len(b)))
+    popcount._block_similarities(
         np.ascontiguousarray(a),
         tiles,
         word_starts(widths),
@@ -444,11 +467,11 @@ def word_starts(widths: np.ndarray | Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(-(-np.asarray(widths, dtype=np.int64) // 64))])
 
 
-def tiles_of(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _make_tiles(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """UInt64[tiles, W, w]: the ``rows`` of ``codes``, w to a tile, word by word; the last tile is
     filled up with 0.
     """
-    width = max(1, min(_TILE, len(rows)))
+    width = max(1, min(_POLYTOPES_PER_TILE, len(rows)))
     tiles = np.zeros((-(-len(rows) // width), codes.shape[1], width), dtype=np.uint64)
     for s in range(len(tiles)):
         some = rows[s * width : (s + 1) * width]
@@ -456,7 +479,7 @@ def tiles_of(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return tiles
 
 
-def checked(exponents: np.ndarray) -> np.ndarray:
+def check_exponents(exponents: np.ndarray) -> np.ndarray:
     """Float[k]: the exponents, if they are finite and none is negative."""
     exponents = np.ascontiguousarray(exponents, dtype=np.float64)
     bad = exponents[~(np.isfinite(exponents) & (exponents >= 0))]

@@ -23,15 +23,15 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.geometry import forest as kernels
-from kdgraph.geometry.partition import Place, over_blocks, take_rows
+from kdgraph.geometry.partition import Locations, map_blocks, take_rows
 
-_TOGETHER = 32
+_QUERIES_PER_TILE = 32
 """Queries that pass over a tile one after the other."""
 _compiled = njit(nogil=True, cache=True, boundscheck=False)
 
 
 @_compiled
-def index_tree(nodes, size, leaf_number, starts, members, n_leaves):
+def _index_tree(nodes, size, leaf_number, starts, members, n_leaves):
     """Number the populated leaves of one tree from ``n_leaves`` on, and list the polytopes in each;
     return the number of leaves so far.
 
@@ -57,7 +57,7 @@ def index_tree(nodes, size, leaf_number, starts, members, n_leaves):
 
 
 @_compiled
-def count_by_members(leaves, starts, members, counts):
+def _count_by_members(leaves, starts, members, counts):
     """Add to ``counts`` the matches of one query with every polytope, by walking over the members
     of its leaves.
 
@@ -73,7 +73,7 @@ def count_by_members(leaves, starts, members, counts):
 
 
 @_compiled
-def count_by_comparison(leaves, tiles, counts):
+def _count_by_comparison(leaves, tiles, counts):
     """Add to ``counts``: UInt16[m, p] the matches of an even number of queries with every polytope,
     by comparing all their leaves.
 
@@ -111,7 +111,7 @@ def count_by_comparison(leaves, tiles, counts):
 
 
 @_compiled
-def gather(counts, number, anchors, class_starts, class_of, weight_of, histogram):
+def _collect_histogram(counts, number, anchors, class_starts, class_of, weight_of, histogram):
     """Sort the mass of all polytopes into ``histogram``: Float[K, T + 1] by class and count; return
     the nearest anchor, or -1.
 
@@ -136,7 +136,7 @@ def gather(counts, number, anchors, class_starts, class_of, weight_of, histogram
 
 
 @_compiled
-def contract(histogram, powers, masses):
+def _contract_histogram(histogram, powers, masses):
     """``masses``: Float[K, k] = sum over counts, in ascending order, of ``histogram``: Float[K, T +
     1] × ``powers``: Float[T + 1, k].
 
@@ -153,7 +153,7 @@ def contract(histogram, powers, masses):
 
 
 @_compiled
-def masses_by_members(
+def query_by_members(
     leaves,
     starts,
     members,
@@ -172,25 +172,27 @@ def masses_by_members(
     counts = np.zeros(4 * ((number.shape[0] + 3) // 4), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
     for q in range(leaves.shape[0]):
-        count_by_members(leaves[q], starts, members, counts)
-        nearest[q] = gather(counts, number, anchors, class_starts, class_of, weight_of, histogram)
-        contract(histogram, powers, masses[q])
+        _count_by_members(leaves[q], starts, members, counts)
+        nearest[q] = _collect_histogram(
+            counts, number, anchors, class_starts, class_of, weight_of, histogram
+        )
+        _contract_histogram(histogram, powers, masses[q])
 
 
 @_compiled
-def masses_by_comparison(
+def query_by_comparison(
     leaves, tiles, number, anchors, class_starts, class_of, weight_of, powers, masses, nearest
 ):
-    """As :func:`masses_by_members`, by comparison with every polytope, ``_TOGETHER`` queries at a
+    """As :func:`query_by_members`, by comparison with every polytope, ``_TOGETHER`` queries at a
     time.
     """
-    counts = np.zeros((_TOGETHER, tiles.shape[0] * tiles.shape[2]), np.uint16)
+    counts = np.zeros((_QUERIES_PER_TILE, tiles.shape[0] * tiles.shape[2]), np.uint16)
     histogram = np.zeros((masses.shape[1], powers.shape[0]))
-    for first in range(0, nearest.shape[0], _TOGETHER):
-        some = leaves[first : first + _TOGETHER]
-        count_by_comparison(some, tiles, counts)
+    for first in range(0, nearest.shape[0], _QUERIES_PER_TILE):
+        some = leaves[first : first + _QUERIES_PER_TILE]
+        _count_by_comparison(some, tiles, counts)
         for q in range(min(some.shape[0], nearest.shape[0] - first)):
-            nearest[first + q] = gather(
+            nearest[first + q] = _collect_histogram(
                 counts[q, : 4 * ((number.shape[0] + 3) // 4)],
                 number,
                 anchors,
@@ -199,18 +201,18 @@ def masses_by_comparison(
                 weight_of,
                 histogram,
             )
-            contract(histogram, powers, masses[first + q])
+            _contract_histogram(histogram, powers, masses[first + q])
 
 
-_BLOCK = 128
+_QUERY_BLOCK = 128
 """Queries to a block: enough to hide the cost of a task, few enough that two cores stay busy on
 1,000 rows.
 """
-_SIMD_SHARE = 0.024
+_MAX_VISIT_FRACTION = 0.024
 """Above this share of polytopes × trees, comparing with all polytopes is faster: 0.020 ns a
 comparison against 0.85 ns a member visited.
 """
-_TILE = 1024
+_POLYTOPES_PER_TILE = 1024
 """Polytopes that are compared with one query at once; 256 to 2,048 were tried, this one was the
 fastest.
 """
@@ -250,22 +252,22 @@ class LeafIndex:
         rows = np.arange(self.n_polytopes) if rows is None else rows
         # Node numbers grow depth first, so the first trees' leaves order space: neighbours lie
         # together in memory (1.2 times as fast).
-        self._number = np.lexsort((codes[rows, min(1, self.n_trees - 1)], codes[rows, 0])).astype(
-            np.int64
-        )
-        self._codes, self._row = codes, rows[self._number]
+        self._polytope_ids = np.lexsort(
+            (codes[rows, min(1, self.n_trees - 1)], codes[rows, 0])
+        ).astype(np.int64)
+        self._codes, self._representatives = codes, rows[self._polytope_ids]
         self._tiles: np.ndarray | None = None
         if codes.size and (codes.min() < 0 or (codes.max(axis=0) >= np.diff(leaf_starts)).any()):
             raise ValueError(
                 "codes name nodes that their trees do not have"
             )  # the kernels below would write beyond their arrays
-        self._list_members()
-        class_weights = class_weights[self._number]
+        self._build_leaf_members()
+        class_weights = class_weights[self._polytope_ids]
         row, self._class_of = np.nonzero(class_weights)
         self._weight_of = np.ascontiguousarray(class_weights[row, self._class_of], dtype=np.float64)
         self._class_starts = np.searchsorted(row, np.arange(self.n_polytopes + 1))
 
-    def _list_members(self) -> None:
+    def _build_leaf_members(self) -> None:
         """Number the populated leaves 0, 1, … over all trees and list the polytopes inside each.
 
         ``_leaf_number`` maps a node (counted over all trees) to its leaf's number, -1 where no
@@ -283,12 +285,17 @@ class LeafIndex:
             nodes = slice(self._leaf_starts[t], self._leaf_starts[t + 1])
             members = self._members[t * self.n_polytopes : (t + 1) * self.n_polytopes]
             size = np.zeros(nodes.stop - nodes.start, dtype=np.int64)
-            n_leaves = kernels.index_tree(
-                self._codes[self._row, t], size, self._leaf_number[nodes], starts, members, n_leaves
+            n_leaves = kernels._index_tree(
+                self._codes[self._representatives, t],
+                size,
+                self._leaf_number[nodes],
+                starts,
+                members,
+                n_leaves,
             )
         self._starts = starts[: n_leaves + 1].copy()
 
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Class masses of each query at every exponent, and its nearest polytope, in one pass: K
         takes only T + 1 values.
 
@@ -311,15 +318,17 @@ class LeafIndex:
         order = np.argsort(
             codes[:, 0], kind="stable"
         )  # neighbours in space meet the same leaves: 2.8 times as fast on 20,000 shuffled rows
-        blocks = [order[start : start + _BLOCK] for start in range(0, len(codes), _BLOCK)]
+        blocks = [
+            order[start : start + _QUERY_BLOCK] for start in range(0, len(codes), _QUERY_BLOCK)
+        ]
 
-        for rows, (mass, closest) in over_blocks(
-            partial(self._block, powers=powers), codes, blocks, self.n_jobs
+        for rows, (mass, closest) in map_blocks(
+            partial(self._query_block, powers=powers), codes, blocks, self.n_jobs
         ):
             masses[rows], nearest[rows] = mass, closest
         return masses, nearest
 
-    def _block(self, codes: np.ndarray, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _query_block(self, codes: np.ndarray, powers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Masses and nearest polytopes of a few queries, by the counter that is cheaper for
         them.
         """
@@ -327,7 +336,7 @@ class LeafIndex:
         nearest = np.full(len(codes), -1, dtype=np.int64)
         leaves = np.ascontiguousarray(self._leaf_number[codes + self._leaf_starts[:-1]])
         classes = (
-            self._number,
+            self._polytope_ids,
             self.n_anchors,
             self._class_starts,
             self._class_of,
@@ -335,24 +344,24 @@ class LeafIndex:
         )
         sizes = self._starts[leaves + 1] - self._starts[leaves]
         visits = sizes[leaves >= 0].sum()
-        if visits <= _SIMD_SHARE * len(codes) * self.n_polytopes * self.n_trees:
-            kernels.masses_by_members(
+        if visits <= _MAX_VISIT_FRACTION * len(codes) * self.n_polytopes * self.n_trees:
+            kernels.query_by_members(
                 leaves, self._starts, self._members, *classes, powers, masses, nearest
             )
         else:
             tiles = self._comparison_tiles()
-            kernels.masses_by_comparison(
-                self._queries(leaves, tiles), tiles, *classes, powers, masses, nearest
+            kernels.query_by_comparison(
+                self._pad_queries(leaves, tiles), tiles, *classes, powers, masses, nearest
             )
         return masses, nearest
 
-    def _within_trees(self, leaves: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    def _tree_local_leaves(self, leaves: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """[n, T]: leaf numbers counted within each tree, the largest number of ``dtype`` where no
         polytope lies.
         """
         return np.where(leaves >= 0, leaves - self._first_leaf, np.iinfo(dtype).max).astype(dtype)
 
-    def _queries(self, leaves: np.ndarray, tiles: np.ndarray) -> np.ndarray:
+    def _pad_queries(self, leaves: np.ndarray, tiles: np.ndarray) -> np.ndarray:
         """[n, T], both rounded up as the comparison needs them, with numbers that equal no
         polytope's.
         """
@@ -361,7 +370,7 @@ class LeafIndex:
             np.iinfo(tiles.dtype).max,
             dtype=tiles.dtype,
         )
-        padded[: len(leaves), : self.n_trees] = self._within_trees(leaves, tiles.dtype)
+        padded[: len(leaves), : self.n_trees] = self._tree_local_leaves(leaves, tiles.dtype)
         return padded
 
     def _comparison_tiles(self) -> np.ndarray:
@@ -370,13 +379,18 @@ class LeafIndex:
         """
         if self._tiles is None:
             dtype = np.dtype(np.uint16 if self.n_polytopes < 2**16 - 1 else np.int32)
-            n_tiles = -(-self.n_polytopes // _TILE)
+            n_tiles = -(-self.n_polytopes // _POLYTOPES_PER_TILE)
             tiles = np.full(
-                (n_tiles, _round_up(self.n_trees, 4), _TILE), np.iinfo(dtype).max - 1, dtype=dtype
+                (n_tiles, _round_up(self.n_trees, 4), _POLYTOPES_PER_TILE),
+                np.iinfo(dtype).max - 1,
+                dtype=dtype,
             )
             for s in range(n_tiles):
-                codes = take_rows(self._codes, self._row[s * _TILE : (s + 1) * _TILE])
-                tiles[s, : self.n_trees, : len(codes)] = self._within_trees(
+                codes = take_rows(
+                    self._codes,
+                    self._representatives[s * _POLYTOPES_PER_TILE : (s + 1) * _POLYTOPES_PER_TILE],
+                )
+                tiles[s, : self.n_trees, : len(codes)] = self._tree_local_leaves(
                     self._leaf_number[codes + self._leaf_starts[:-1]], dtype
                 ).T
             self._tiles = tiles
@@ -387,7 +401,7 @@ def _round_up(n: int, step: int) -> int:
     return step * -(-n // step)
 
 
-_TILE_FOREST = 512
+_SIMILARITY_TILE = 512
 """Rows that are compared with one query after the other while they are in a core's cache."""
 
 
@@ -460,15 +474,15 @@ class ForestPartition:
         Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(fill)(chunk) for chunk in chunks)
         return codes
 
-    def place(self, X: Any) -> Place:
+    def locate(self, X: Any) -> Locations:
         """Both at once."""
-        return Place(self.embed(X), self.encode(X))
+        return Locations(self.embed(X), self.encode(X))
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Float[m, n]: geodesic similarity K(r, s) = t_rs / T (Eq. 14) of codes Int[m, T] and
         Int[n, T]; for small m × n only.
         """
-        width = max(1, min(_TILE_FOREST, len(b)))
+        width = max(1, min(_SIMILARITY_TILE, len(b)))
         n_tiles, trees = -(-len(b) // width), -(-self.n_trees // 4) * 4
         rows = np.full(
             (len(a) + len(a) % 2, trees), -1, dtype=np.int32
@@ -478,18 +492,18 @@ class ForestPartition:
         columns[: len(b), : self.n_trees] = b
         counts = np.zeros((len(rows), len(columns)), dtype=np.uint16)
         tiles = np.ascontiguousarray(columns.reshape(n_tiles, width, trees).transpose(0, 2, 1))
-        kernels.count_by_comparison(rows, tiles, counts)
+        kernels._count_by_comparison(rows, tiles, counts)
         return counts[: len(a), : len(b)] / self.n_trees
 
     def paired_similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Float[n]: K of each code in ``a`` (Int[n, T]) with the one beside it in ``b``."""
         return (a == b).sum(axis=1) / self.n_trees
 
-    def vote(self, place: Place) -> np.ndarray:
+    def vote(self, locations: Locations) -> np.ndarray:
         """Float[n, K]: the forest's own ``predict_proba``, read from codes; trees are added in
         order, so that no thread changes a bit.
         """
-        codes = place.codes
+        codes = locations.codes
         total = np.zeros((len(codes), self.trees[0].value.shape[2]))
         for t, tree in enumerate(self.trees):
             total += tree.value[codes[:, t], 0, :]

@@ -17,10 +17,10 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.tree import BaseDecisionTree
 
-from kdgraph.base.frozen import unwrap
-from kdgraph.base.rows import IMPUTE, has_missing, is_composed
+from kdgraph.base.frozen import unwrap_frozen
+from kdgraph.base.rows import IMPUTATION_ADVICE, has_missing, is_meta_estimator
 from kdgraph.geometry.forest import ForestPartition
-from kdgraph.geometry.partition import Partition, Place, PolytopeIndex
+from kdgraph.geometry.partition import Locations, Partition, PolytopeIndex
 
 
 class NoPartitionError(TypeError):
@@ -33,7 +33,7 @@ class NoPartitionError(TypeError):
 
 
 @singledispatch
-def partition_of(parent: Any, *, n_jobs: int | None = None, **reading: Any) -> Partition:
+def partition_of(parent: Any, *, n_jobs: int | None = None, **network_options: Any) -> Partition:
     """The partition of a fitted ``parent``.
 
     Parameters
@@ -41,26 +41,26 @@ def partition_of(parent: Any, *, n_jobs: int | None = None, **reading: Any) -> P
     parent : a forest or tree of scikit-learn, a torch module or an estimator that keeps one as
         ``module_``; also at the end of a pipeline, frozen or calibrated.
     n_jobs : threads; never changes a number.
-    reading : how a network is read, see :class:`~kdgraph.geometry.activations.ActivationPartition`.
+    network_options : how a network is read, see :class:`~kdgraph.geometry.activations.ActivationPartition`.
 
     Raises
     ------
     TypeError : if ``parent`` does not cut feature space into polytopes that kdgraph can read, or
-        not in the way that ``reading`` says.
+        not in the way that ``network_options`` says.
     """
     if _is_network(parent):
         from kdgraph.geometry.activations import (
             ActivationPartition,
         )  # imports torch, which forests do without
 
-        return ActivationPartition(parent, n_jobs, **reading)
+        return ActivationPartition(parent, n_jobs, **network_options)
     inner = getattr(
         parent, "estimator_", None
     )  # a meta-estimator that keeps what it fitted, on all features
     several, selected = hasattr(parent, "estimators_"), hasattr(parent, "get_support")
     if inner is None or several or selected:
         raise NoPartitionError(parent)
-    return partition_of(inner, n_jobs=n_jobs, **reading)
+    return partition_of(inner, n_jobs=n_jobs, **network_options)
 
 
 @partition_of.register(BaseForest)
@@ -97,7 +97,7 @@ def _(parent: Pipeline, *, n_jobs: int | None = None, **reading: Any) -> Partiti
     return PipelinePartition(parent, n_jobs, **reading)
 
 
-def kind_of(parent: Any) -> Literal["forest", "network"] | None:
+def partition_kind(parent: Any) -> Literal["forest", "network"] | None:
     """What cuts the space of ``parent``, fitted or not, as far as its class tells; also at the end
     of a pipeline, frozen or calibrated.
 
@@ -109,17 +109,17 @@ def kind_of(parent: Any) -> Literal["forest", "network"] | None:
     ('forest', None)
     """
     if isinstance(parent, Pipeline):
-        return kind_of(parent.steps[-1][1])
+        return partition_kind(parent.steps[-1][1])
     if isinstance(
         parent, FrozenEstimator | CalibratedClassifierCV | GridSearchCV | RandomizedSearchCV
     ):
-        return kind_of(parent.estimator)
+        return partition_kind(parent.estimator)
     if isinstance(parent, BaseForest | BaseDecisionTree):
         return "forest"
     return "network" if _is_network(parent) or hasattr(parent, "_make_module") else None
 
 
-def check_kind(parent: Any) -> None:
+def check_has_partition(parent: Any) -> None:
     """Refuse an estimator of scikit-learn that has no partition, before it is fitted; ours.
 
     Other classes may keep a network once they are fitted, and meta-estimators an estimator with a
@@ -130,13 +130,13 @@ def check_kind(parent: Any) -> None:
     NoPartitionError
         ``parent`` is of scikit-learn, stands alone or at the end of a pipeline, and is no forest.
     """
-    last = unwrap(parent)
+    last = unwrap_frozen(parent)
     while isinstance(last, Pipeline):
-        last = unwrap(last.steps[-1][1])
+        last = unwrap_frozen(last.steps[-1][1])
     if (
-        kind_of(last) is None
+        partition_kind(last) is None
         and type(last).__module__.startswith("sklearn.")
-        and not is_composed(last)
+        and not is_meta_estimator(last)
     ):
         raise NoPartitionError(last)
 
@@ -152,20 +152,20 @@ class PipelinePartition:
     it; Gaussians live in that space.
     """
 
-    def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **reading: Any):
-        self._before = pipeline[:-1]
-        self.inner = partition_of(pipeline[-1], n_jobs=n_jobs, **reading)
+    def __init__(self, pipeline: Pipeline, n_jobs: int | None = None, **network_options: Any):
+        self._transformers = pipeline[:-1]
+        self.inner = partition_of(pipeline[-1], n_jobs=n_jobs, **network_options)
 
     def _transform(self, X: Any) -> np.ndarray:
         """Float[n, d], dense and without NaN, of the rows that the pipeline takes: an array or a
         data frame.
         """
-        transformed = self._before.transform(X) if len(self._before) else X
+        transformed = self._transformers.transform(X) if len(self._transformers) else X
         points = transformed.toarray() if issparse(transformed) else np.asarray(transformed)
         if has_missing(points):
             raise ValueError(
                 "Input X contains NaN behind the pipeline's transformations, where distances are"
-                f" measured; {IMPUTE}"
+                f" measured; {IMPUTATION_ADVICE}"
             )
         return points
 
@@ -177,9 +177,9 @@ class PipelinePartition:
         """[n, …]: codes of the last step at the transformed rows."""
         return self.inner.encode(self._transform(X))
 
-    def place(self, X: Any) -> Place:
+    def locate(self, X: Any) -> Locations:
         """Both, with one pass through the transformations."""
-        return self.inner.place(self._transform(X))
+        return self.inner.locate(self._transform(X))
 
     def similarity(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Float[m, n]: geodesic similarity of codes of the last step."""
@@ -189,9 +189,9 @@ class PipelinePartition:
         """Float[n]: the same of codes side by side."""
         return self.inner.paired_similarity(a, b)
 
-    def vote(self, place: Place) -> np.ndarray:
+    def vote(self, locations: Locations) -> np.ndarray:
         """Float[n, K]: the last step's own probabilities."""
-        return self.inner.vote(place)
+        return self.inner.vote(locations)
 
     def index(
         self,
@@ -205,7 +205,7 @@ class PipelinePartition:
         return self.inner.index(codes, class_weights, rows=rows, n_anchors=n_anchors)
 
 
-def forest_behind(partition: Partition) -> ForestPartition | None:
+def forest_partition_of(partition: Partition) -> ForestPartition | None:
     """The partition of the forest itself, of scikit-learn, behind any transformations; None where
     it is a network's.
     """

@@ -10,19 +10,19 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from kdgraph.geometry.kinds import forest_behind
-from kdgraph.geometry.partition import Partition, Place, over_blocks
+from kdgraph.geometry.kinds import forest_partition_of
+from kdgraph.geometry.partition import Locations, Partition, map_blocks
 
-Outside = Literal["share", "distance"]
+OutsideMeasure = Literal["share", "distance"]
 """share: whether a row is beyond the bounds of a feature, 1 or 0; distance: how far, in units of
 the feature's range.
 """
 
-_BLOCK = 1024
+_QUERY_BLOCK = 1024
 """Queries to a block: they pass over one tree's boxes after the other, and share them while they
 are in cache.
 """
-_LARGEST = float(np.finfo(np.float32).max)
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
 _compiled = njit(nogil=True, cache=True, boundscheck=False)
 
 
@@ -33,7 +33,7 @@ class LeafBoxes:
     Parameters
     ----------
     partition : of a forest or one tree, also behind the transformations of a pipeline.
-    place : the training rows on it.
+    locations : the training rows on it.
     min_samples : training rows that a box holds at least: a leaf with fewer has the box of the
         nearest node above it with as many, or of the root.
 
@@ -41,9 +41,9 @@ class LeafBoxes:
     ----------
     boxes : Float32[b, 2, d], lower and upper bounds; infinite where all rows of a box miss that
     feature, which then bounds nothing.
-    box_of : Int32[nodes], the box of each leaf, -1 for other nodes; they are counted over all
+    node_box : Int32[nodes], the box of each leaf, -1 for other nodes; they are counted over all
     trees.
-    unit : Float[d], the range of each feature over the training rows, 1 where it is constant.
+    feature_range : Float[d], the range of each feature over the training rows, 1 where it is constant.
     n_trees : T.
 
     Raises
@@ -56,47 +56,58 @@ class LeafBoxes:
     numbers, so no training row is outside of its own box. A missing value is outside of none.
     """
 
-    def __init__(self, partition: Partition, place: Place, min_samples: int = 1):
-        inner = forest_behind(partition)
+    def __init__(self, partition: Partition, locations: Locations, min_samples: int = 1):
+        inner = forest_partition_of(partition)
         if inner is None:
             raise TypeError(
                 "boxes are those of the leaves of a forest or tree, got a partition without leaves"
             )
-        points, self.n_jobs, self.n_trees = _rounded(place.points), inner.n_jobs, inner.n_trees
-        self.unit, self._starts = _ranges(points), inner.leaf_starts[:-1]
-        self.box_of = np.full(inner.leaf_starts[-1], -1, dtype=np.int32)
+        points, self.n_jobs, self.n_trees = (
+            _to_float32(locations.points),
+            inner.n_jobs,
+            inner.n_trees,
+        )
+        self.feature_range, self._starts = _feature_ranges(points), inner.leaf_starts[:-1]
+        self.node_box = np.full(inner.leaf_starts[-1], -1, dtype=np.int32)
         kept, n_boxes = [], 0
-        for start, tree, nodes in zip(self._starts, inner.trees, place.codes.T, strict=True):
+        for start, tree, nodes in zip(self._starts, inner.trees, locations.codes.T, strict=True):
             boxes, holder = _boxes_of_nodes(tree, nodes, points, min_samples)
             leaves = np.flatnonzero(tree.children_left < 0)
             used, number = np.unique(holder[leaves], return_inverse=True)
-            self.box_of[start + leaves] = n_boxes + number
+            self.node_box[start + leaves] = n_boxes + number
             kept.append(boxes[used])
             n_boxes += len(used)
         self.boxes = np.concatenate(kept)
         empty = self.boxes[:, 0] > self.boxes[:, 1]
         self.boxes[:, 0][empty], self.boxes[:, 1][empty] = -np.inf, np.inf
 
-    def by_feature(self, place: Place, outside: Outside = "share") -> np.ndarray:
-        """Float[n, d]: for each row and feature the mean over trees of what lies ``outside`` of the
+    def outside_by_feature(
+        self, locations: Locations, measure: OutsideMeasure = "share"
+    ) -> np.ndarray:
+        """Float[n, d]: for each row and feature the mean over trees of what lies ``measure`` of the
         box of the row's leaf.
 
         Shares are counted in integers, distances are added in the order of the trees: neither other
         rows nor threads change a bit.
         """
-        found = np.empty(place.points.shape)
+        found = np.empty(locations.points.shape)
         order = np.argsort(
-            place.codes[:, 0], kind="stable"
+            locations.codes[:, 0], kind="stable"
         )  # neighbours in space meet the same boxes
-        blocks = [order[start : start + _BLOCK] for start in range(0, len(place), _BLOCK)]
-        for rows, values in over_blocks(
-            partial(self._block, outside=outside), place, blocks, self.n_jobs
+        blocks = [
+            order[start : start + _QUERY_BLOCK] for start in range(0, len(locations), _QUERY_BLOCK)
+        ]
+        for rows, values in map_blocks(
+            partial(self._block_by_feature, measure=measure), locations, blocks, self.n_jobs
         ):
             found[rows] = values
         return found
 
-    def _block(self, place: Place, outside: Outside) -> np.ndarray:
-        points, boxes = _rounded(place.points), self.box_of[place.codes.T + self._starts[:, None]]
+    def _block_by_feature(self, locations: Locations, measure: OutsideMeasure) -> np.ndarray:
+        points, boxes = (
+            _to_float32(locations.points),
+            self.node_box[locations.codes.T + self._starts[:, None]],
+        )
         if (
             boxes.min() < 0
             or boxes.max() >= len(self.boxes)
@@ -105,21 +116,21 @@ class LeafBoxes:
             raise ValueError(
                 "codes and points are not of the forest whose boxes these are"
             )  # the kernels below would read beyond them
-        if outside == "share":
+        if measure == "share":
             count = np.zeros(points.shape, dtype=np.int32)
             _count_outside(points, boxes, self.boxes, count)
             return count / self.n_trees
         total = np.zeros(points.shape)
         _add_overshoot(points, boxes, self.boxes, total)
-        return total / (self.n_trees * self.unit)
+        return total / (self.n_trees * self.feature_range)
 
 
-def _rounded(points: np.ndarray) -> np.ndarray:
+def _to_float32(points: np.ndarray) -> np.ndarray:
     """Float32[n, d]: beyond what float32 can hold lies its largest number."""
-    return np.ascontiguousarray(np.clip(points, -_LARGEST, _LARGEST), dtype=np.float32)
+    return np.ascontiguousarray(np.clip(points, -_FLOAT32_MAX, _FLOAT32_MAX), dtype=np.float32)
 
 
-def _ranges(points: np.ndarray) -> np.ndarray:
+def _feature_ranges(points: np.ndarray) -> np.ndarray:
     """Float[d]: as scikit-learn's ``MinMaxScaler`` has them."""
     found = np.fmax.reduce(points, axis=0).astype(np.float64) - np.fmin.reduce(points, axis=0)
     return np.where(found > 0, found, 1.0)
@@ -143,8 +154,8 @@ def _boxes_of_nodes(
 
 
 @_compiled
-def _fill_boxes(nodes, above, points, min_samples, size, boxes, holder):
-    """Fill ``size``: Int[nodes], ``boxes`` and ``holder`` of one tree; ``above``: Int[nodes], which
+def _fill_boxes(nodes, parent_node, points, min_samples, size, boxes, holder):
+    """Fill ``size``: Int[nodes], ``boxes`` and ``holder`` of one tree; ``parent_node``: Int[nodes], which
     comes before what it is above.
     """
     for i in range(nodes.shape[0]):
@@ -156,15 +167,15 @@ def _fill_boxes(nodes, above, points, min_samples, size, boxes, holder):
                 box[0, j] = value
             if value > box[1, j]:
                 box[1, j] = value
-    for node in range(above.shape[0] - 1, 0, -1):
-        box, wider = boxes[node], boxes[above[node]]
-        size[above[node]] += size[node]
+    for node in range(parent_node.shape[0] - 1, 0, -1):
+        box, wider = boxes[node], boxes[parent_node[node]]
+        size[parent_node[node]] += size[node]
         for j in range(points.shape[1]):
             wider[0, j] = min(wider[0, j], box[0, j])
             wider[1, j] = max(wider[1, j], box[1, j])
-    for node in range(1, above.shape[0]):
+    for node in range(1, parent_node.shape[0]):
         if size[node] < min_samples:
-            holder[node] = holder[above[node]]
+            holder[node] = holder[parent_node[node]]
 
 
 @_compiled

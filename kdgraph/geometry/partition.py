@@ -22,7 +22,7 @@ from joblib.parallel import get_active_backend
 
 
 @dataclass(frozen=True)
-class Place:
+class Locations:
     """Where rows lie on a partition.
 
     Attributes
@@ -40,19 +40,19 @@ class Place:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, index) -> Place:
-        return Place(
+    def __getitem__(self, index) -> Locations:
+        return Locations(
             self.points[index], self.codes[index], None if self.proba is None else self.proba[index]
         )
 
-    def __add__(self, other: Place) -> Place:
+    def __add__(self, other: Locations) -> Locations:
         """The rows of both, these first."""
         proba = (
             None
             if self.proba is None or other.proba is None
             else np.concatenate([self.proba, other.proba])
         )
-        return Place(
+        return Locations(
             np.concatenate([self.points, other.points]),
             np.concatenate([self.codes, other.codes]),
             proba,
@@ -66,36 +66,36 @@ class Polytopes:
 
     Attributes
     ----------
-    of_row : Int[n], the polytope of each row.
-    row : Int[p], the row that stands for each polytope: its first one, unless polytopes were
+    polytope_of_row : Int[n], the polytope of each row.
+    representatives : Int[p], the row that stands for each polytope: its first one, unless polytopes were
     merged.
-    size : Int[p], rows in each polytope.
+    sizes : Int[p], rows in each polytope.
     """
 
-    of_row: np.ndarray
-    row: np.ndarray
-    size: np.ndarray
+    polytope_of_row: np.ndarray
+    representatives: np.ndarray
+    sizes: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.size)
+        return len(self.sizes)
 
-    def of_first(self, n: int) -> Polytopes:
+    def head(self, n: int) -> Polytopes:
         """The polytopes of the first ``n`` rows alone; they keep their numbers."""
-        of_row = self.of_row[:n]
+        of_row = self.polytope_of_row[:n]
         size = np.bincount(of_row)
-        return Polytopes(of_row, self.row[: len(size)], size)
+        return Polytopes(of_row, self.representatives[: len(size)], size)
 
     @property
     def singleton_share(self) -> float:
         """The share of polytopes that hold one row."""
-        return float(np.mean(self.size == 1))
+        return float(np.mean(self.sizes == 1))
 
-    def sum(self, values: np.ndarray) -> np.ndarray:
+    def sum_by_polytope(self, values: np.ndarray) -> np.ndarray:
         """Float[p, …]: sum of ``values`` (Float[n, …]) over the rows of each polytope, in row
         order.
         """
         total = np.zeros((len(self), *values.shape[1:]))
-        np.add.at(total, self.of_row, values)
+        np.add.at(total, self.polytope_of_row, values)
         return total
 
 
@@ -111,13 +111,15 @@ def polytopes_of(codes: np.ndarray) -> Polytopes:
     hashes = np.zeros(len(codes), dtype=np.uint64)
     for t in range(codes.shape[1]):
         hashes += codes[:, t].astype(np.uint64) * multipliers[t]
-    groups = _by_first_appearance(*np.unique(hashes, return_index=True, return_inverse=True)[1:])
-    leader = groups.row[groups.of_row]
+    groups = _number_by_first_appearance(
+        *np.unique(hashes, return_index=True, return_inverse=True)[1:]
+    )
+    leader = groups.representatives[groups.polytope_of_row]
     followers = np.flatnonzero(leader != np.arange(len(codes)))
     if not np.array_equal(
         take_rows(codes, followers), take_rows(codes, leader[followers])
     ):  # a hash collision
-        groups = _by_first_appearance(
+        groups = _number_by_first_appearance(
             *np.unique(codes, axis=0, return_index=True, return_inverse=True)[1:]
         )
     return groups
@@ -128,7 +130,7 @@ def take_rows(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return codes.T[:, rows].T
 
 
-def _by_first_appearance(first_row: np.ndarray, group: np.ndarray) -> Polytopes:
+def _number_by_first_appearance(first_row: np.ndarray, group: np.ndarray) -> Polytopes:
     order = np.argsort(first_row)
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
@@ -139,7 +141,7 @@ def _by_first_appearance(first_row: np.ndarray, group: np.ndarray) -> Polytopes:
 class PolytopeIndex(Protocol):
     """Class masses around queries, and their nearest polytopes."""
 
-    def masses(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def query(self, codes: np.ndarray, exponents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Float[m, K, k]: Σ_s K(r, s)^exponent · (class weights of s) for each query and exponent;
         Int[m]: nearest polytope or -1.
         """
@@ -159,7 +161,7 @@ class Partition(Protocol):
         """Int[n, …]: the polytope of each row, as a code."""
         ...
 
-    def place(self, X: Any) -> Place:
+    def locate(self, X: Any) -> Locations:
         """Both at once."""
         ...
 
@@ -171,7 +173,7 @@ class Partition(Protocol):
         """Float[n]: K of each code in ``a`` with the one beside it in ``b``."""
         ...
 
-    def vote(self, place: Place) -> np.ndarray:
+    def vote(self, locations: Locations) -> np.ndarray:
         """Float[n, K]: the parent's own probabilities."""
         ...
 
@@ -189,15 +191,15 @@ class Partition(Protocol):
         ...
 
 
-TASKS_PER_WORKER = 4
+_TASKS_PER_WORKER = 4
 """With workers that share no memory: each task carries the whole index, so there are few, and still
 enough to even out.
 """
 
 
-def over_blocks(
+def map_blocks(
     compute: Callable[[Any], Any],
-    rows: np.ndarray | Place,
+    rows: np.ndarray | Locations,
     blocks: Sequence[Any],
     n_jobs: int | None,
 ) -> Iterator[tuple[Any, Any]]:
@@ -218,14 +220,14 @@ def over_blocks(
         )
         yield from zip(blocks, results, strict=True)
         return
-    n_tasks = min(len(blocks), TASKS_PER_WORKER * effective_n_jobs(n_jobs))
+    n_tasks = min(len(blocks), _TASKS_PER_WORKER * effective_n_jobs(n_jobs))
     groups = [blocks[start::n_tasks] for start in range(n_tasks)]
     found = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_each)(compute, [rows[block] for block in group]) for group in groups
+        delayed(_compute_parts)(compute, [rows[block] for block in group]) for group in groups
     )
     for group, results in zip(groups, found, strict=True):
         yield from zip(group, results, strict=True)
 
 
-def _each(compute: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+def _compute_parts(compute: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
     return [compute(part) for part in parts]

@@ -1,21 +1,27 @@
 """What is calibrated: parents, and the ground that all stands on that is fitted after them."""
 
-from kdgraph.parents.classifiers import GivenScores, LatentClassifier
-from kdgraph.parents.predictive import PredictiveRegressor, distribution_of
-from kdgraph.parents.preprocessing import Design, Preprocess, Topics, Untouched, column_encoder
-from kdgraph.parents.regressors import GammaGlm, GaussianLinear, NearestOutcomes
+from kdgraph.parents.classifiers import LatentClassifier, PrecomputedScores
+from kdgraph.parents.predictive import ProbabilisticRegressor, distribution_from_predictions
+from kdgraph.parents.preprocessing import (
+    Design,
+    LatentSemanticAnalysis,
+    NoPreprocessing,
+    Preprocess,
+    column_encoder,
+)
+from kdgraph.parents.regressors import GammaGlm, GaussianLinear, NearestNeighbourRegressor
 
 __all__ = [
     "Design",
     "GammaGlm",
     "GaussianLinear",
-    "GivenScores",
     "LatentClassifier",
-    "NearestOutcomes",
-    "PredictiveRegressor",
+    "LatentSemanticAnalysis",
+    "NearestNeighbourRegressor",
+    "NoPreprocessing",
+    "PrecomputedScores",
     "Preprocess",
-    "Topics",
-    "Untouched",
+    "ProbabilisticRegressor",
     "column_encoder",
-    "distribution_of",
+    "distribution_from_predictions",
 ]

@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from kdgraph.base.posthoc import seeded_clone
 from kdgraph.errors import did_you_mean
 
-TOLERANCE = 1e-6
+PROBABILITY_SUM_TOLERANCE = 1e-6
 """How far a row may be from summing to 1."""
 
 
-class GivenScores(ClassifierMixin, BaseEstimator):
+class PrecomputedScores(ClassifierMixin, BaseEstimator):
     """A model that was trained elsewhere, of which only what it says is at hand: class
     probabilities, and maybe features. Ours.
 
@@ -69,8 +69,10 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         ValueError
             A row that is no distribution.
         """
-        proba = self._checked(X)[:, : len(self.classes_)]
-        bad = np.flatnonzero((proba.min(axis=1) < 0) | (np.abs(proba.sum(axis=1) - 1) > TOLERANCE))
+        proba = self._validate_X(X)[:, : len(self.classes_)]
+        bad = np.flatnonzero(
+            (proba.min(axis=1) < 0) | (np.abs(proba.sum(axis=1) - 1) > PROBABILITY_SUM_TOLERANCE)
+        )
         if len(bad):
             raise ValueError(
                 f"X must be class probabilities, row {bad[0]} sums to {proba[bad[0]].sum():g}"
@@ -91,7 +93,7 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         ValueError
             There is no such layer.
         """
-        X, names = self._checked(X), [name for name, _ in self.given_layers]
+        X, names = self._validate_X(X), [name for name, _ in self.given_layers]
         found = layer if layer is not None else next(iter(names), None)
         if not names:
             raise ValueError(
@@ -104,7 +106,7 @@ class GivenScores(ClassifierMixin, BaseEstimator):
         starts = len(self.classes_) + np.cumsum([0, *(width for _, width in self.given_layers)])
         return X[:, starts[at] : starts[at + 1]]
 
-    def _checked(self, X) -> np.ndarray:
+    def _validate_X(self, X) -> np.ndarray:
         check_is_fitted(self)
         return validate_data(self, X, reset=False, dtype=np.float64)
 
@@ -166,7 +168,7 @@ class LatentClassifier(Pipeline):
         return tags
 
 
-def clone_for_other_labels(fitted: Any, random_state: Any) -> Any:
+def clone_for_new_labels(fitted: Any, random_state: Any) -> Any:
     """A clone of a fitted parent, to be fitted on the same rows with other labels; what came of the
     rows alone is kept. Ours.
 

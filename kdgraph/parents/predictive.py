@@ -23,28 +23,28 @@ from kdgraph.distributions.parametric import is_frozen_family
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import OpenFraction, check_parameters
 
-METHODS = ("predict_dist", "pred_dist")
+_DISTRIBUTION_METHODS = ("predict_dist", "pred_dist")
 """Of regressors that predict distributions, kdgraph's and ngboost's; the first that is there is
 asked.
 """
-_PREDICTS = ("predict", "pred_", "sample")
+_PREDICTION_PREFIXES = ("predict", "pred_", "sample")
 """Beginnings of names of methods that predict or draw and do nothing else."""
-_NARROWEST = 1e-12
+_MIN_RELATIVE_SD = 1e-12
 """Standard deviation over mean, at least."""
-_PARTS = 64
+_N_MOMENT_QUANTILES = 64
 """Of 1 that the mean of a distribution without a ``mean`` is taken over: its quantiles at the
 middles.
 """
 
 
-class Given(Distribution):
+class ExternalDistribution(Distribution):
     """An object with ``cdf`` and ``ppf`` of n rows, whatever made it; ours.
 
     Parameters
     ----------
-    given : ``cdf(y)`` takes Float[n] and ``ppf(q)`` a number, and both give Float[n], as frozen
+    wrapped : ``cdf(y)`` takes Float[n] and ``ppf(q)`` a number, and both give Float[n], as frozen
     distributions of scipy.stats do.
-    rows : Int[m], which of its rows; None: all.
+    row_ids : Int[m], which of its rows; None: all.
 
     Notes
     -----
@@ -52,34 +52,34 @@ class Given(Distribution):
     whose ends leave out 1/64 of all.
     """
 
-    def __init__(self, given: Any, rows: np.ndarray | None = None) -> None:
-        self.given = given
-        self.n = len(np.atleast_1d(given.ppf(0.5)))
-        self.rows = np.arange(self.n) if rows is None else rows
+    def __init__(self, wrapped: Any, row_ids: np.ndarray | None = None) -> None:
+        self.wrapped = wrapped
+        self.n_rows = len(np.atleast_1d(wrapped.ppf(0.5)))
+        self.row_ids = np.arange(self.n_rows) if row_ids is None else row_ids
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.row_ids)
 
-    def __getitem__(self, index: Any) -> Given:
-        return Given(self.given, np.atleast_1d(self.rows[index]))
+    def __getitem__(self, index: Any) -> ExternalDistribution:
+        return ExternalDistribution(self.wrapped, np.atleast_1d(self.row_ids[index]))
 
     def cdf(self, y: np.ndarray | float) -> np.ndarray:  # noqa: D102 - as in the base
         y = np.asarray(y, dtype=np.float64)
         if y.ndim == 2:
             return np.stack([self.cdf(column) for column in y.T], axis=1)
         values = np.zeros(
-            self.n
+            self.n_rows
         )  # the object takes a value for each of its rows, also for those that are not asked
-        values[self.rows] = y
-        return np.asarray(self.given.cdf(values), dtype=np.float64)[self.rows]
+        values[self.row_ids] = y
+        return np.asarray(self.wrapped.cdf(values), dtype=np.float64)[self.row_ids]
 
     def ppf(self, q: np.ndarray | float) -> np.ndarray:  # noqa: D102
         q = np.asarray(q, dtype=np.float64)
         if q.ndim == 1:
             return np.stack([self.ppf(float(each)) for each in q], axis=1)
         if q.ndim == 2:
-            return np.stack([self._own(column) for column in q.T], axis=1)
-        return np.asarray(self.given.ppf(float(q)), dtype=np.float64)[self.rows]
+            return np.stack([self._ppf_per_row(column) for column in q.T], axis=1)
+        return np.asarray(self.wrapped.ppf(float(q)), dtype=np.float64)[self.row_ids]
 
     def mean(self) -> np.ndarray:  # noqa: D102
         return self._moment("mean", lambda values: values.mean(axis=1))
@@ -87,30 +87,32 @@ class Given(Distribution):
     def var(self) -> np.ndarray:  # noqa: D102
         return self._moment("var", lambda values: values.var(axis=1))
 
-    def _own(self, levels: np.ndarray) -> np.ndarray:
+    def _ppf_per_row(self, levels: np.ndarray) -> np.ndarray:
         """Float[m]: quantiles of each row at a level of its own."""
-        of_all = np.full(self.n, 0.5)
-        of_all[self.rows] = levels
-        return np.asarray(self.given.ppf(of_all), dtype=np.float64)[self.rows]
+        of_all = np.full(self.n_rows, 0.5)
+        of_all[self.row_ids] = levels
+        return np.asarray(self.wrapped.ppf(of_all), dtype=np.float64)[self.row_ids]
 
     def _moment(self, name: str, of_quantiles: Any) -> np.ndarray:
-        has = getattr(self.given, name, None)
+        has = getattr(self.wrapped, name, None)
         if callable(has):
-            return np.broadcast_to(np.asarray(has(), dtype=np.float64), self.n)[self.rows]
-        return of_quantiles(self.ppf((np.arange(_PARTS) + 0.5) / _PARTS))
+            return np.broadcast_to(np.asarray(has(), dtype=np.float64), self.n_rows)[self.row_ids]
+        return of_quantiles(self.ppf((np.arange(_N_MOMENT_QUANTILES) + 0.5) / _N_MOMENT_QUANTILES))
 
 
-def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Distribution:
+def distribution_from_predictions(
+    predictions: Any, quantile_levels: Sequence[float] | None = None
+) -> Distribution:
     """A :class:`~kdgraph.distributions.Distribution` of what a regressor has predicted; ours.
 
     Parameters
     ----------
-    predicted : a Distribution; a frozen distribution of scipy.stats, such as statsmodels'
+    predictions : a Distribution; a frozen distribution of scipy.stats, such as statsmodels'
         ``get_distribution()`` gives, or what keeps one as ``dist``, as ngboost's does; any object
         with ``cdf`` and ``ppf``; a tuple of means and standard deviations, Float[n] each, of normal
         distributions; or an array Float[n, m] of m samples for each row, such as members of an
         ensemble.
-    levels : Float[m], where the array has quantiles at these levels in place of samples.
+    quantile_levels : Float[m], where the array has quantiles at these levels in place of samples.
 
     Raises
     ------
@@ -123,39 +125,41 @@ def distribution_of(predicted: Any, levels: Sequence[float] | None = None) -> Di
     >>> distribution_of(np.array([[1.0, 2.0, 6.0]]), levels=(0.25, 0.5, 0.75)).ppf(0.6).round(6).tolist()
     [3.6]
     """
-    if isinstance(predicted, Distribution):
-        return predicted
-    if isinstance(predicted, tuple):
-        return _normal(*predicted)
-    if isinstance(predicted, np.ndarray | list) or _has(predicted, "to_numpy"):
-        values = np.asarray(predicted, dtype=np.float64)
+    if isinstance(predictions, Distribution):
+        return predictions
+    if isinstance(predictions, tuple):
+        return _normal_distribution(*predictions)
+    if isinstance(predictions, np.ndarray | list) or _has_static_attribute(predictions, "to_numpy"):
+        values = np.asarray(predictions, dtype=np.float64)
         if values.ndim != 2:
             raise TypeError(
                 "predictions must have samples or quantiles for each row, of shape (n, m), got"
                 f" {values.shape}"
             )
         return (
-            WeightedSamples(values) if levels is None else QuantileGrid(np.asarray(levels), values)
+            WeightedSamples(values)
+            if quantile_levels is None
+            else QuantileGrid(np.asarray(quantile_levels), values)
         )
-    for each in (getattr_static(predicted, "dist", None), predicted):
+    for each in (getattr_static(predictions, "dist", None), predictions):
         if is_frozen_family(each):
             return as_distribution(each)
-    if callable(getattr(predicted, "cdf", None)) and callable(getattr(predicted, "ppf", None)):
-        return Given(predicted)
+    if callable(getattr(predictions, "cdf", None)) and callable(getattr(predictions, "ppf", None)):
+        return ExternalDistribution(predictions)
     raise TypeError(
         "predictions must have cdf and ppf, or be an array of samples, got"
-        f" {type(predicted).__name__}"
+        f" {type(predictions).__name__}"
     )
 
 
-def _has(given: Any, name: str) -> bool:
+def _has_static_attribute(obj: Any, name: str) -> bool:
     """Whether it has such an attribute itself: ``__getattr__`` may return something for any name,
     as that of ngboost's distributions.
     """
-    return getattr_static(given, name, None) is not None
+    return getattr_static(obj, name, None) is not None
 
 
-def _normal(*given: Any) -> Normal:
+def _normal_distribution(*given: Any) -> Normal:
     """Of means and standard deviations."""
     arrays = [np.asarray(each, dtype=np.float64) for each in given]
     if len(arrays) != 2 or arrays[0].ndim != 1 or arrays[0].shape != arrays[1].shape:
@@ -165,11 +169,11 @@ def _normal(*given: Any) -> Normal:
             f" got shapes {shapes}"
         )
     return Normal(
-        arrays[0], np.maximum(arrays[1], _NARROWEST * np.maximum(np.abs(arrays[0]), 1e-290))
+        arrays[0], np.maximum(arrays[1], _MIN_RELATIVE_SD * np.maximum(np.abs(arrays[0]), 1e-290))
     )  # a process has 0 at its own rows
 
 
-class PredictiveRegressor(RegressorMixin, BaseEstimator):
+class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
     """A regressor of another library that predicts distributions, samples, quantiles, or means and
     deviations, as a parent; ours.
 
@@ -217,11 +221,11 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
         self.arguments = arguments
         self.levels = levels
 
-    def called_names(self) -> list[str]:
+    def imported_names(self) -> list[str]:
         """Return the method that :meth:`predict_dist` calls by its name, unless it is one that
         predicts.
         """
-        if self.method is None or self.method.startswith(_PREDICTS):
+        if self.method is None or self.method.startswith(_PREDICTION_PREFIXES):
             return []
         cls = type(getattr(self, "regressor_", self.regressor))
         return [f"{cls.__module__}:{cls.__qualname__}.{self.method}"]
@@ -235,7 +239,7 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
         ParameterError : if the regressor has no such method.
         """
         check_parameters(self)
-        self._asked(self.regressor)
+        self._resolve_method(self.regressor)
         self.regressor_ = clone(self.regressor).fit(X, y, **more)
         if hasattr(self.regressor_, "n_features_in_"):
             self.n_features_in_ = self.regressor_.n_features_in_
@@ -248,19 +252,21 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
     def predict_dist(self, X) -> Distribution:
         """What the regressor predicts at X, as in ``fit``: distributions of n rows."""
         check_is_fitted(self, "regressor_")
-        name, arguments = self._asked(self.regressor_)
-        return distribution_of(getattr(self.regressor_, name)(X, **arguments), self.levels)
+        name, arguments = self._resolve_method(self.regressor_)
+        return distribution_from_predictions(
+            getattr(self.regressor_, name)(X, **arguments), self.levels
+        )
 
-    def _asked(self, regressor: Any) -> tuple[str, dict[str, Any]]:
+    def _resolve_method(self, regressor: Any) -> tuple[str, dict[str, Any]]:
         """The method, and what it gets beside X."""
         names, given = (
-            METHODS if self.method is None else (self.method,),
+            _DISTRIBUTION_METHODS if self.method is None else (self.method,),
             dict(self.arguments or {}),
         )
         for name in names:
             if callable(getattr(regressor, name, None)):
                 return name, given
-        if self.method is None and "return_std" in _parameters_of(
+        if self.method is None and "return_std" in _parameter_names(
             getattr(regressor, "predict", None)
         ):
             return "predict", {"return_std": True} | given
@@ -274,5 +280,5 @@ class PredictiveRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def _parameters_of(method: Any) -> set[str]:
+def _parameter_names(method: Any) -> set[str]:
     return set(inspect.signature(method).parameters) if callable(method) else set()

@@ -36,11 +36,11 @@ from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, check_parameters
 
-UNKNOWN, MISSING = -1, -2
+_UNKNOWN_CODE, _MISSING_CODE = -1, -2
 """Ordinal codes of a category that no training row has, and of a missing one: the best split of a
 tree, half way between two codes that training rows have, leaves the first with the second.
 """
-_TREES = (
+_TREE_MODELS = (
     BaseForest,
     BaseDecisionTree,
     GradientBoostingClassifier,
@@ -78,7 +78,7 @@ class Preprocess:
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
+    def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
         """``estimator`` behind what encodes the columns of ``dataset``; itself where nothing is to
         be done, and for images.
 
@@ -92,7 +92,7 @@ class Preprocess:
         missing = dataset.has_missing if has_missing is None else has_missing
         if dataset.are_images or not (missing or dataset.is_categorical.any() or self.standardize):
             return estimator
-        auto = "ordinal" if isinstance(estimator, _TREES) else "one_hot"
+        auto = "ordinal" if isinstance(estimator, _TREE_MODELS) else "one_hot"
         columns = column_encoder(
             dataset.is_categorical,
             categories=auto if self.categories == "auto" else self.categories,
@@ -101,10 +101,10 @@ class Preprocess:
             standardize=self.standardize,
             max_categories=self.max_categories,
         )
-        return Encoded([("columns", columns), ("model", estimator)])
+        return PreprocessedModel([("columns", columns), ("model", estimator)])
 
 
-class Encoded(Pipeline):
+class PreprocessedModel(Pipeline):
     """A parent behind what encodes its columns; it predicts distributions where the parent does,
     which scikit-learn's pipelines do not.
     """
@@ -115,12 +115,12 @@ class Encoded(Pipeline):
         return self[-1].predict_dist(self[:-1].transform(X))
 
 
-class Untouched:
+class NoPreprocessing:
     """Columns as they are, for a parent that takes categories and missing values itself, as
     scikit-learn's HistGradientBoosting does.
     """
 
-    def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
+    def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
         """``estimator`` itself."""
         return estimator
 
@@ -173,7 +173,7 @@ def column_encoder(
             MissingIndicator(features="missing-only", error_on_new=False),
             numbers if indicator else numbers[:0],
         ),
-        ("categorical", _of_categories(categories, max_categories), codes),
+        ("categorical", _category_encoder(categories, max_categories), codes),
     ]
     return ColumnTransformer(
         [block for block in blocks if len(block[2])],
@@ -182,10 +182,14 @@ def column_encoder(
     )
 
 
-def _of_categories(categories: str, max_categories: int | None) -> OrdinalEncoder | OneHotEncoder:
+def _category_encoder(
+    categories: str, max_categories: int | None
+) -> OrdinalEncoder | OneHotEncoder:
     if categories == "ordinal":
         return OrdinalEncoder(
-            handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=MISSING
+            handle_unknown="use_encoded_value",
+            unknown_value=_UNKNOWN_CODE,
+            encoded_missing_value=_MISSING_CODE,
         )
     return OneHotEncoder(
         handle_unknown="ignore", max_categories=max_categories, sparse_output=False
@@ -233,14 +237,14 @@ class Design:
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
+    def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
         """``estimator`` behind its design of the columns of ``dataset``; itself for images; ours.
 
         Parameters
         ----------
         estimator : not fitted yet.
         dataset : the training rows.
-        has_missing : as of :meth:`Preprocess.around`; here nothing depends on it.
+        has_missing : as of :meth:`Preprocess.wrap`; here nothing depends on it.
 
         Raises
         ------
@@ -256,12 +260,12 @@ class Design:
         logged = [i for i, at in enumerate(used) if names[at] in self.log]
         categorical = [names[at] in self.one_hot or bool(dataset.is_categorical[at]) for at in used]
         encoder = column_encoder(categorical, standardize=self.standardize)
-        return Encoded(
-            [("selected", LogColumns(used, logged)), ("columns", encoder), ("model", estimator)]
+        return PreprocessedModel(
+            [("selected", SelectAndLog(used, logged)), ("columns", encoder), ("model", estimator)]
         )
 
 
-class LogColumns(TransformerMixin, BaseEstimator):
+class SelectAndLog(TransformerMixin, BaseEstimator):
     """Some columns of X, and of these some on a logarithmic scale; ours.
 
     Parameters
@@ -286,17 +290,19 @@ class LogColumns(TransformerMixin, BaseEstimator):
         ------
         DataError : of a number that has no logarithm.
         """
-        self._selected(validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan"))
+        self._select_columns(
+            validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        )
         return self
 
     def transform(self, X) -> np.ndarray:
         """Float[n, m] of X: Float[n, d], NaN where that is missing; DataError as :meth:`fit`."""
         check_is_fitted(self)
-        return self._selected(
+        return self._select_columns(
             validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         )
 
-    def _selected(self, X: np.ndarray) -> np.ndarray:
+    def _select_columns(self, X: np.ndarray) -> np.ndarray:
         found = X[:, list(self.columns)]
         for i in self.log:
             if (bad := found[:, i] <= 0).any():
@@ -316,7 +322,7 @@ class LogColumns(TransformerMixin, BaseEstimator):
 
 
 @dataclass(frozen=True)
-class Topics:
+class LatentSemanticAnalysis:
     """Counts of words weighted by how rare a word is (TF-IDF), then reduced to their largest
     singular vectors: latent semantic analysis.
 
@@ -338,7 +344,7 @@ class Topics:
     def __post_init__(self) -> None:
         check_parameters(self)
 
-    def around(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
+    def wrap(self, estimator: Any, dataset: Dataset, *, has_missing: bool | None = None) -> Any:
         """``estimator`` behind the weights and the singular vectors; rows of length 1 where asked
         for, then each column of variance 1.
 

@@ -66,7 +66,7 @@ class GaussianLinear(RegressorMixin, BaseEstimator):
         y = np.asarray(y, dtype=np.float64)
         line = LinearRegression(fit_intercept=self.fit_intercept).fit(X, y)
         self.coef_, self.intercept_ = line.coef_, float(line.intercept_)
-        residual = y - self._line(X)
+        residual = y - self._predict_mean(X)
         free = max(len(y) - line.rank_ - self.fit_intercept, 1)
         smallest = np.finfo(np.float64).eps * max(np.abs(y).max(), 1.0)
         self.sigma_ = float(max(np.sqrt((residual**2).sum() / free), smallest))
@@ -75,20 +75,20 @@ class GaussianLinear(RegressorMixin, BaseEstimator):
     def predict(self, X) -> np.ndarray:
         """Float[n]: the mean at X: Float[n, d]."""
         check_is_fitted(self)
-        return self._line(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._predict_mean(validate_data(self, X, reset=False, dtype=np.float64))
 
     def predict_dist(self, X) -> Normal:
         """N(predict(X), sigma_²), of n rows."""
         mean = self.predict(X)
         return Normal(mean, np.full(len(mean), self.sigma_))
 
-    def _line(self, X: np.ndarray) -> np.ndarray:
+    def _predict_mean(self, X: np.ndarray) -> np.ndarray:
         return (X * self.coef_).sum(
             axis=1
         ) + self.intercept_  # row by row: a matrix product may depend on how many rows it has
 
 
-class NearestOutcomes(RegressorMixin, BaseEstimator):
+class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
     """The outcomes of the k nearest training rows with weights by their distance: a conditional
     distribution function by kernel smoothing.
 
@@ -106,7 +106,7 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
     Attributes
     ----------
     X_, y_ : the training rows, Float[n, d], in units of ``spread_``, and their outcomes, Float[n].
-    spread_ : Float[d], what features are divided by.
+    scale_ : Float[d], what features are divided by.
 
     References
     ----------
@@ -145,8 +145,8 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
         some = (self.scale == "sd") & (
             spread > 1e-14 * np.abs(X).max(axis=0)
         )  # else it is what rounding has made of equal numbers
-        self.spread_ = np.where(some, spread, 1.0)
-        self.X_, self.y_ = X / self.spread_, np.asarray(y, dtype=np.float64)
+        self.scale_ = np.where(some, spread, 1.0)
+        self.X_, self.y_ = X / self.scale_, np.asarray(y, dtype=np.float64)
         return self
 
     def predict(self, X) -> np.ndarray:
@@ -158,18 +158,18 @@ class NearestOutcomes(RegressorMixin, BaseEstimator):
         numbers, five times.
         """
         check_is_fitted(self)
-        at = validate_data(self, X, reset=False, dtype=np.float64) / self.spread_
+        at = validate_data(self, X, reset=False, dtype=np.float64) / self.scale_
         near = Nearness(k=min(self.k, len(self.X_)), kernel=self.kernel).around(
             NeighbourSearch(self.X_), at
         )
         return WeightedSamples(self.y_[near.rows], near.weight)
 
 
-LARGEST_SHAPE = 1e12
+MAX_GAMMA_SHAPE = 1e12
 """Of a fit without residuals, whose shape has no bound: a relative standard deviation of 1e-6, of
 which SciPy's quantiles have 6 digits.
 """
-_LARGEST_LOG = 690.0
+_MAX_LOG_PREDICTION = 690.0
 """Of a mean: e^690 = 1e299, so that far from all rows there still is a distribution."""
 
 
@@ -226,7 +226,7 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         """Fit to X: Float[n, d], finite, and y: Float[n], above 0."""
         check_parameters(self)
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        y = positive(y, type(self).__name__)
+        y = check_positive_targets(y, type(self).__name__)
         center = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
         spread = np.sqrt(np.square(X - center).mean(axis=0))
         spread[spread <= 1e-14 * np.abs(X).max(axis=0)] = np.inf  # a constant feature says nothing
@@ -237,13 +237,13 @@ class GammaGlm(RegressorMixin, BaseEstimator):
             else 0
         )
         unit = float(np.exp(np.log(y).mean())) if self.fit_intercept else 1.0
-        slope, self.intercept_ = self._slopes(left[:, :rank] * np.sqrt(len(y)), y / unit)
+        slope, self.intercept_ = self._fit_coefficients(left[:, :rank] * np.sqrt(len(y)), y / unit)
         self.coef_ = right[:rank].T @ (slope * np.sqrt(len(y)) / singular[:rank]) / spread
         self.intercept_ += float(np.log(unit) - center @ self.coef_) if self.fit_intercept else 0.0
-        self.shape_ = self._shape(y / self.predict(X), rank + self.fit_intercept)
+        self.shape_ = self._estimate_shape(y / self.predict(X), rank + self.fit_intercept)
         return self
 
-    def _slopes(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
+    def _fit_coefficients(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients Float[rank] on orthogonal columns, and the intercept."""
         if not design.shape[1]:
             return np.zeros(0), float(np.log(y.mean())) if self.fit_intercept else 0.0
@@ -257,14 +257,14 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         found = solver.fit(design, y)
         return found.coef_, float(found.intercept_)
 
-    def _shape(self, ratio: np.ndarray, parameters: int) -> float:
+    def _estimate_shape(self, ratio: np.ndarray, n_parameters: int) -> float:
         """α, of y/μ."""
         if self.dispersion == "ml":
-            return gamma_shape(float((ratio - 1 - np.log(ratio)).mean()))
+            return gamma_shape_mle(float((ratio - 1 - np.log(ratio)).mean()))
         return float(
             min(
-                max(len(ratio) - parameters, 1) / max(np.square(ratio - 1).sum(), 1e-300),
-                LARGEST_SHAPE,
+                max(len(ratio) - n_parameters, 1) / max(np.square(ratio - 1).sum(), 1e-300),
+                MAX_GAMMA_SHAPE,
             )
         )
 
@@ -275,7 +275,7 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         line = (X * self.coef_).sum(
             axis=1
         ) + self.intercept_  # row by row: a matrix product may depend on how many rows it has
-        return np.exp(np.clip(line, -_LARGEST_LOG, _LARGEST_LOG))
+        return np.exp(np.clip(line, -_MAX_LOG_PREDICTION, _MAX_LOG_PREDICTION))
 
     def predict_dist(self, X) -> ScipyFamily:
         """Gamma with mean ``predict(X)`` and shape ``shape_``, of n rows."""
@@ -291,18 +291,18 @@ class GammaGlm(RegressorMixin, BaseEstimator):
         return tags
 
 
-def positive(y: np.ndarray, name: str) -> np.ndarray:
+def check_positive_targets(y: np.ndarray, owner: str) -> np.ndarray:
     """Float64[n]: y, or a ParameterError in the name of the model whose outcome must be above 0;
     ours.
     """
     y = np.asarray(y, dtype=np.float64)
     if (y <= 0).any():
         row = int(np.argmax(y <= 0))
-        raise ParameterError(f"{name} needs y above 0, got {y[row]:g} in row {row}")
+        raise ParameterError(f"{owner} needs y above 0, got {y[row]:g} in row {row}")
     return y
 
 
-def gamma_shape(half_deviance: float) -> float:
+def gamma_shape_mle(half_deviance: float) -> float:
     """α with log α - ψ(α) = ``half_deviance``, the mean of y/μ - 1 - log(y/μ): its maximum
     likelihood, at most 1e12.
 
@@ -314,7 +314,7 @@ def gamma_shape(half_deviance: float) -> float:
     # 1/(2α) < log α - ψ(α) < 1/α, so that the root lies between; for large α the difference has no
     # digits left, but its series does.
     if half_deviance < 1e-5:
-        return min(0.5 / max(half_deviance, 1e-300) + 1 / 6, LARGEST_SHAPE)
+        return min(0.5 / max(half_deviance, 1e-300) + 1 / 6, MAX_GAMMA_SHAPE)
     low, high = 0.5 / half_deviance * (1 - 1e-9), 1 / half_deviance * (1 + 1e-9)
     return float(
         brentq(

@@ -21,10 +21,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kdgraph.parameters import annotations_of, check_value
-from kdgraph.persistence.allowed import is_ours
+from kdgraph.persistence.allowed import is_listed
 
 
-def _tree(estimator: Any) -> None:
+def _check_tree(estimator: Any) -> None:
     tree = estimator.tree_
     _require(
         tree.n_features == estimator.n_features_in_,
@@ -37,7 +37,7 @@ def _tree(estimator: Any) -> None:
     )
 
 
-def _forest(forest: Any) -> None:
+def _check_forest(forest: Any) -> None:
     for estimator in forest.estimators_:
         _require(
             estimator.n_features_in_ == forest.n_features_in_,
@@ -49,7 +49,7 @@ def _forest(forest: Any) -> None:
         )
 
 
-def _boosted(boosted: Any) -> None:
+def _check_boosting(boosted: Any) -> None:
     for estimator in boosted.estimators_.flat:
         _require(
             estimator.tree_.n_features == boosted.n_features_in_,
@@ -57,7 +57,7 @@ def _boosted(boosted: Any) -> None:
         )
 
 
-def _binned(boosted: Any) -> None:
+def _check_histogram_boosting(boosted: Any) -> None:
     """The predictors of histogram gradient boosting, each with nodes of its own kind."""
     for predictor in (one for each in boosted._predictors for one in each):
         nodes, own = predictor.nodes, np.arange(len(predictor.nodes))
@@ -83,7 +83,7 @@ def _binned(boosted: Any) -> None:
     )
 
 
-def _neighbors(estimator: Any) -> None:
+def _rebuild_neighbor_tree(estimator: Any) -> None:
     """The tree of a nearest neighbour search, as ``fit`` makes it."""
     from sklearn.neighbors import BallTree, KDTree
 
@@ -98,41 +98,48 @@ def _require(holds: bool, what: str) -> None:
         raise ValueError(what)
 
 
-MADE_ANEW = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _neighbors)}
+_REBUILT_ATTRIBUTES = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _rebuild_neighbor_tree)}
 """Class → an attribute that is not written, and what makes it again."""
-_CHECKED: dict[str, tuple[str, Callable[[Any], None]]] = {
+_CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "kdgraph.distributions.parametric:ScipyFamily": ("family", lambda family: family.check()),
-    "sklearn.tree._classes:BaseDecisionTree": ("tree_", _tree),
-    "sklearn.ensemble._forest:BaseForest": ("estimators_", _forest),
-    "sklearn.ensemble._gb:BaseGradientBoosting": ("estimators_", _boosted),
+    "sklearn.tree._classes:BaseDecisionTree": ("tree_", _check_tree),
+    "sklearn.ensemble._forest:BaseForest": ("estimators_", _check_forest),
+    "sklearn.ensemble._gb:BaseGradientBoosting": ("estimators_", _check_boosting),
     "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:BaseHistGradientBoosting": (
         "_predictors",
-        _binned,
+        _check_histogram_boosting,
     ),
 }
 """Class → an attribute that says whether an object is fitted, and what to check then."""
 
 
 @cache
-def left_out(cls: type) -> str | None:
+def omitted_attribute(cls: type) -> str | None:
     """The attribute of objects of this class that is not written."""
-    return next((MADE_ANEW[name][0] for name in _ancestors(cls) if name in MADE_ANEW), None)
+    return next(
+        (
+            _REBUILT_ATTRIBUTES[name][0]
+            for name in _ancestor_names(cls)
+            if name in _REBUILT_ATTRIBUTES
+        ),
+        None,
+    )
 
 
 @cache
-def afterwards(cls: type) -> Callable[[Any], None] | None:
+def post_load_hook(cls: type) -> Callable[[Any], None] | None:
     """What to do with an object of this class once it and all that it refers to are read; None:
     nothing.
     """
-    for name in _ancestors(cls):
-        if name in MADE_ANEW:
-            return _if_fitted("_fit_X", MADE_ANEW[name][1])
-        if name in _CHECKED:
-            return _if_fitted(*_CHECKED[name])
+    for name in _ancestor_names(cls):
+        if name in _REBUILT_ATTRIBUTES:
+            return _if_fitted("_fit_X", _REBUILT_ATTRIBUTES[name][1])
+        if name in _CONSISTENCY_CHECKS:
+            return _if_fitted(*_CONSISTENCY_CHECKS[name])
     return None
 
 
-def _ancestors(cls: type) -> list[str]:
+def _ancestor_names(cls: type) -> list[str]:
     return [f"{each.__module__}:{each.__qualname__}" for each in cls.__mro__]
 
 
@@ -153,11 +160,11 @@ _METHOD_NAMES = (
     "chain_method_",
 )
 """Fields by which scikit-learn's scorers, stacks, chains and thresholds call methods with rows."""
-_PREDICTS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
-_CHOICES = ("auto", "default", "drop", None)
-_PLAIN = (bool, int, float, str)
+_PREDICTION_METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+_METHOD_CHOICES = ("auto", "default", "drop", None)
+_PLAIN_TYPES = (bool, int, float, str)
 """Types of class attributes that objects of scikit-learn override (``LassoLars.positive``)."""
-_PACKAGES = ("kdgraph", "sklearn", "torch", "builtins", "abc", "collections", "typing")
+_PROTECTED_PACKAGES = ("kdgraph", "sklearn", "torch", "builtins", "abc", "collections", "typing")
 
 
 def check_state(cls: type, state: Any) -> None:
@@ -172,7 +179,7 @@ def check_state(cls: type, state: Any) -> None:
         for name, value in attributes.items() if isinstance(attributes, dict) else ():
             if not isinstance(name, str) or name.startswith("__"):
                 raise ValueError(f"{name!r} cannot be an attribute of a {cls.__qualname__}")
-            required = _required_type(cls, name)
+            required = _required_attribute_type(cls, name)
             if required is not None and type(value) is not required:
                 raise ValueError(f"an attribute would replace {cls.__qualname__}.{name}")
 
@@ -187,11 +194,11 @@ def called_names(value: Any) -> Sequence[str]:
 
 
 @cache
-def checks_of(cls: type) -> tuple[Callable[[Any], None], ...]:
+def object_checks(cls: type) -> tuple[Callable[[Any], None], ...]:
     """Return the checks of a complete object of ``cls``, each of which raises ValueError."""
     checks: list[Callable[[Any], None]] = []
     if (
-        is_ours(cls)
+        is_listed(cls)
         and cls.__module__.startswith("kdgraph.")
         and (is_dataclass(cls) or issubclass(cls, BaseEstimator))
     ):
@@ -199,9 +206,9 @@ def checks_of(cls: type) -> tuple[Callable[[Any], None], ...]:
     if any(base.__module__.startswith("sklearn.") for base in cls.__mro__):
         checks.append(_check_method_names)
     if "torch" in sys.modules and issubclass(cls, sys.modules["torch"].nn.Module):
-        from kdgraph.persistence.tensors import check_module
+        from kdgraph.persistence.tensors import check_torch_module
 
-        checks.append(check_module)
+        checks.append(check_torch_module)
     return tuple(checks)
 
 
@@ -221,19 +228,19 @@ def _check_method_names(value: Any) -> None:
         for method in methods:
             # A value that is no text may define equality as it likes.
             if not (method is None or isinstance(method, str)) or method not in (
-                *_PREDICTS,
-                *_CHOICES,
+                *_PREDICTION_METHODS,
+                *_METHOD_CHOICES,
             ):
                 words = f"names {method!r}, which is no method that predicts"
                 raise ValueError(f"{field} of a {type(value).__qualname__} {words}")
 
 
-class _Nothing:
+class _NoValue:
     """The type that no value has."""
 
 
 @cache
-def _required_type(cls: type, name: str) -> type | None:
+def _required_attribute_type(cls: type, name: str) -> type | None:
     """Return the type that an attribute of this name must have in an object of ``cls``; None: any.
 
     What the class defines under the name stays as it is, unless it is the default of a field of a
@@ -244,6 +251,8 @@ def _required_type(cls: type, name: str) -> type | None:
     if base is None or (is_dataclass(cls) and any(field.name == name for field in fields(cls))):
         return None
     attribute, package = vars(base)[name], base.__module__.partition(".")[0]
-    if package not in _PACKAGES or isinstance(attribute, MemberDescriptorType | cached_property):
+    if package not in _PROTECTED_PACKAGES or isinstance(
+        attribute, MemberDescriptorType | cached_property
+    ):
         return None
-    return type(attribute) if package == "sklearn" and type(attribute) in _PLAIN else _Nothing
+    return type(attribute) if package == "sklearn" and type(attribute) in _PLAIN_TYPES else _NoValue

@@ -23,12 +23,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from kdgraph.base import PostHoc, Rows
-from kdgraph.base.frozen import rows_checked, unwrap
-from kdgraph.base.posthoc import learn_from_training_rows, seeded_clone
-from kdgraph.base.rows import one_each
+from kdgraph.base.frozen import skip_row_checks, unwrap_frozen
+from kdgraph.base.posthoc import any_requires_training_rows, seeded_clone
+from kdgraph.base.rows import check_per_row
 from kdgraph.distributions import Distribution, as_distribution
 from kdgraph.features import features_of
-from kdgraph.geometry import kind_of
+from kdgraph.geometry import partition_kind
 from kdgraph.metrics.regression import distance_to_uniform
 from kdgraph.parameters import OpenFraction, check_parameters
 
@@ -51,7 +51,7 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     estimator_ : the fitted parent.
     """
 
-    parent_says: ClassVar = "predict_dist"
+    required_method: ClassVar = "predict_dist"
     _numeric_targets: ClassVar = True
 
     @property
@@ -80,20 +80,20 @@ class PostHocRegressor(RegressorMixin, PostHoc):
             targets; for groups that are not one for each row.
         """
         check_parameters(self)
-        parent = self._parent()
-        everything = Rows.of(*self._validated(X, y, reset=True))
+        parent = self._check_parent()
+        everything = Rows.of(*self._validate_rows(X, y, reset=True))
         if groups is not None:
-            everything = replace(everything, group=one_each("groups", groups, len(everything)))
-        train, calibration = self._divided(
+            everything = replace(everything, group=check_per_row("groups", groups, len(everything)))
+        train, calibration = self._split_rows(
             everything, X_calibration, y_calibration, self.random_state
         )
         if groups_calibration is not None:
             calibration = replace(
                 calibration,
-                group=one_each("groups_calibration", groups_calibration, len(calibration)),
+                group=check_per_row("groups_calibration", groups_calibration, len(calibration)),
             )
-        self.estimator_ = self._fitted_parent(parent, train, calibration, self.random_state)
-        with rows_checked():
+        self.estimator_ = self._fit_parent(parent, train, calibration, self.random_state)
+        with skip_row_checks():
             self._fit_after(train, calibration)
         return self
 
@@ -103,7 +103,7 @@ class PostHocRegressor(RegressorMixin, PostHoc):
 
     def predict_dist(self, X) -> Distribution:
         """Distributions of the n rows of X: Float[n, d] or a data frame."""
-        X = self._checked(X)
+        X = self._validate_X(X)
         return self._after(self._base(X), X)
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
@@ -115,12 +115,12 @@ class PostHocRegressor(RegressorMixin, PostHoc):
         if not hasattr(
             parent, "predict_dist"
         ):  # a pipeline of scikit-learn passes on no method that it does not know
-            pipeline = unwrap(parent)
+            pipeline = unwrap_frozen(parent)
             X, parent = pipeline[:-1].transform(X) if len(pipeline) > 1 else X, pipeline[-1]
         return as_distribution(parent.predict_dist(X))
 
     def _supports(self, parent: Any, method: str) -> bool:
-        pipeline = unwrap(parent)
+        pipeline = unwrap_frozen(parent)
         return hasattr(parent, method) or (
             isinstance(pipeline, Pipeline) and hasattr(pipeline.steps[-1][1], method)
         )
@@ -253,11 +253,11 @@ class HalvesOfRows(PostHocRegressor):
         """How many rows the correction stands on that stands on the fewest."""
         return len(self.y_held_)
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return None if self.recalibrator is None else self.estimator
 
-    def _learns_from_training_rows(self) -> bool:
-        return learn_from_training_rows([self.recalibrator])
+    def _requires_training_rows(self) -> bool:
+        return any_requires_training_rows([self.recalibrator])
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -365,7 +365,7 @@ class Space:
         """None where the parent's own leaves are meant."""
         if isinstance(self.forest, FrozenEstimator):
             return self.forest
-        if self.forest is None and kind_of(getattr(parent, "estimator", parent)) == "forest":
+        if self.forest is None and partition_kind(getattr(parent, "estimator", parent)) == "forest":
             return None
         from sklearn.ensemble import RandomForestRegressor
 

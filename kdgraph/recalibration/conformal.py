@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kdgraph.base import Rows
-from kdgraph.base.rows import is_frame, one_each
+from kdgraph.base.rows import check_per_row, is_dataframe
 from kdgraph.distributions import ConformalIntervals, Distribution, LocalisedIntervals
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive
@@ -94,7 +94,7 @@ class ConformalPit(HalvesOfRows):
         """Distributions of the n rows of X: Float[n, d] or a data frame; ``groups``, [n], says to
         which each row belongs.
         """
-        X = self._checked(X)
+        X = self._validate_X(X)
         return self._corrected(self._base(X), X, groups)
 
     def _after(self, base: Distribution, X: Any) -> Distribution:
@@ -168,8 +168,8 @@ class ConformalPit(HalvesOfRows):
                     f"{type(self).__name__} needs the group of each row: groups, and"
                     " groups_calibration where there are such rows"
                 )
-            return one_each("groups", groups, len(X))
-        if is_frame(X):
+            return check_per_row("groups", groups, len(X))
+        if is_dataframe(X):
             return np.asarray(
                 X[self.column] if isinstance(self.column, str) else X.iloc[:, self.column]
             )
@@ -260,11 +260,11 @@ class LocalisedConformalPit(HalvesOfRows):
         radius = self.radius_ if np.isfinite(self.radius_) else None  # None: all rows are near
         return {"radius": radius, "n_eff_correcting": float(np.median(n_eff))} | super().describe()
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         """A forest of its own, whose leaves are the space, is fitted on them."""
-        return self.where == "geodesic" or super()._learns_from_training_rows()
+        return self.where == "geodesic" or super()._requires_training_rows()
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return None if self.where == "output" and self.recalibrator is None else self.estimator
 
     def _after(self, base: Distribution, X: Any) -> Distribution:

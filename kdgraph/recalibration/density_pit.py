@@ -41,7 +41,7 @@ class DensityPit(PostHocRegressor):
     learning_rate, batch_size, max_epochs : of Adam.
     patience : epochs without a lower loss of held-out calibration rows after which training stops;
     None: no rows are held out.
-    validation_share : share of the calibration rows that is held out for that.
+    validation_fraction : share of the calibration rows that is held out for that.
     calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
         estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
@@ -53,7 +53,7 @@ class DensityPit(PostHocRegressor):
     estimator_ : the fitted parent.
     features_ : how a predicted distribution becomes numbers.
     network_ : the fitted network, a
-        :class:`~kdgraph.parents.networks.quantile_networks.LevelNetwork`.
+        :class:`~kdgraph.parents.networks.quantile_networks.SimultaneousQuantileNetwork`.
 
     Notes
     -----
@@ -92,14 +92,14 @@ class DensityPit(PostHocRegressor):
     batch_size: Count = 128
     max_epochs: Annotated[int, Range(1)] = 200
     patience: Count | None = 10
-    validation_share: OpenFraction = 0.2
+    validation_fraction: OpenFraction = 0.2
 
     def describe(self) -> dict[str, Any]:
         """What was learnt, for the record: of how many rows, and in how many epochs."""
         return {"n_rows": self.n_rows_, **self.network_.describe()}
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
-        from kdgraph.parents.networks.quantile_networks import LevelNetwork
+        from kdgraph.parents.networks.quantile_networks import SimultaneousQuantileNetwork
 
         deciles = self._base(calibration.X).ppf(DECILES)
         self.features_, self.n_rows_ = (
@@ -112,10 +112,10 @@ class DensityPit(PostHocRegressor):
             "batch_size",
             "max_epochs",
             "patience",
-            "validation_share",
+            "validation_fraction",
         )
-        self.network_ = LevelNetwork(
-            level="score" if self.inputs == "row" else "share",
+        self.network_ = SimultaneousQuantileNetwork(
+            level_input="score" if self.inputs == "row" else "share",
             device="cpu",  # so few units are slower elsewhere
             random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
             **{name: getattr(self, name) for name in shared},

@@ -279,11 +279,11 @@ class LocalPit(PostHocRegressor):
             else {}
         )
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         """A forest of its own, whose leaves are the space, is fitted on them."""
         return self.where == "geodesic"
 
-    def _carrier(self) -> Any:
+    def _distance_estimator(self) -> Any:
         return None if self.where == "output" else self.estimator
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:

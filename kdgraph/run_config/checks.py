@@ -62,15 +62,18 @@ def _said_in(config: RunConfig) -> set[str]:
     """What parent or method can be asked, and what follows from it; of a parent that a function
     makes nobody knows before.
     """
-    from kdgraph.base import METHODS, Model
+    from kdgraph.base import OUTPUT_METHODS, FittedModel
 
     model = unfitted(config)
     if model is None:
-        return set(METHODS)
+        return set(OUTPUT_METHODS)
     said = {
-        answer for answer in METHODS for each in (model, Model(model.parent)) if each.gives(answer)
+        answer
+        for answer in OUTPUT_METHODS
+        for each in (model, FittedModel(model.parent))
+        if each.supports(answer)
     }
-    return said | ({"top", "ood_score"} if model.classifies else set())
+    return said | ({"top", "ood_score"} if model.is_classifier else set())
 
 
 def _check_metrics(config: RunConfig, said: set[str]) -> None:

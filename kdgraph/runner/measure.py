@@ -165,7 +165,7 @@ def _units(name: str, inputs: Mapping[str, Any]) -> Entry:
     return {
         "n_of": (
             f"sets of {scores.set_size} rows"
-            if scores.level == "set"
+            if scores.unit == "set"
             else f"rows in sets of {scores.set_size}"
         )
     }

@@ -28,7 +28,7 @@ from kdgraph.calibration import BestCalibrator, LinearPool, Refit, Retrained, Sc
 from kdgraph.calibration.local import LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
 from kdgraph.detection import LeafOccupancy, Mahalanobis, MaxProbability, TreeHamming
-from kdgraph.parents import GaussianLinear, GivenScores, NearestOutcomes
+from kdgraph.parents import GaussianLinear, NearestNeighbourRegressor, PrecomputedScores
 from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
 
 rng = np.random.default_rng(7)
@@ -116,7 +116,7 @@ def test_all_rows_calibrate_as_in_scikit_learn(method):
 @pytest.mark.filterwarnings("ignore:.*takes the 200 rows of fit")
 def test_what_learns_from_training_rows_too_divides_them():
     graph = KernelDensityForest(FrozenEstimator(FOREST), random_state=0).fit(X[NEW], Y[NEW]).graph_
-    assert len(graph.polytopes.of_row) == 140
+    assert len(graph.polytopes.polytope_of_row) == 140
     pool = LinearPool(FrozenEstimator(FOREST), members={"kdf": KernelDensityForest(None)})
     inside = pool.set_params(random_state=0).fit(X[NEW], Y[NEW]).members_["kdf"]
     assert len(inside.graph_.polytopes.of_row) == 140
@@ -129,7 +129,7 @@ def test_what_learns_from_training_rows_too_divides_them():
 
 
 def test_regressors_are_warned_of_alike():
-    parent = FrozenEstimator(NearestOutcomes(k=20).fit(X[SEEN], TARGET[SEEN]))
+    parent = FrozenEstimator(NearestNeighbourRegressor(k=20).fit(X[SEEN], TARGET[SEEN]))
     expected = (
         "GlobalPit takes the 200 rows of fit for rows that the frozen NearestOutcomes was not"
         f" fitted on; if it was, or to mark them as held out, give calibration rows: {WAY}"
@@ -150,7 +150,7 @@ def test_what_does_not_depend_on_unseen_rows_is_fitted_without_a_warning():
         assert warned(model.set_params(random_state=0), X[SEEN], Y[SEEN]) == []
     proba = FOREST.predict_proba(X[NEW])
     labels = np.searchsorted(FOREST.classes_, Y[NEW])
-    scores = ScoreMap(FrozenEstimator(GivenScores().fit(proba)), method="sigmoid")
+    scores = ScoreMap(FrozenEstimator(PrecomputedScores().fit(proba)), method="sigmoid")
     assert warned(scores, proba, labels) == []  # nothing was learnt from rows
 
 

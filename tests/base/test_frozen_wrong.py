@@ -25,8 +25,8 @@ from sklearn.svm import SVC
 from kdgraph import DensityGate, KernelDensityForest, KernelDensityNetwork
 from kdgraph.calibration import GroupWise, ScoreMap
 from kdgraph.calibration.top_label import HistogramBinning
-from kdgraph.detection import LeafBox, MaxProbability, NearestNeighbours
-from kdgraph.parents import GaussianLinear, PredictiveRegressor
+from kdgraph.detection import KthNeighbourDistance, LeafBox, MaxProbability
+from kdgraph.parents import GaussianLinear, ProbabilisticRegressor
 from kdgraph.parents.networks import ModuleClassifier
 from kdgraph.recalibration import ConformalPit, GlobalPit, LocalPit
 
@@ -41,7 +41,7 @@ AFTER = [
     ScoreMap,
     HistogramBinning,
     MaxProbability,
-    NearestNeighbours,
+    KthNeighbourDistance,
     LeafBox,
     GlobalPit,
 ]
@@ -54,7 +54,7 @@ NAMES = {
             RandomForestClassifier,
             RidgeClassifier,
             SVC,
-            PredictiveRegressor,
+            ProbabilisticRegressor,
             GaussianProcessRegressor,
         ),
         *(

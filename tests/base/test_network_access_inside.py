@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kdgraph.base.network_access import inside_of
+from kdgraph.base.network_access import access_network
 from kdgraph.calibration import Uncalibrated
 from kdgraph.parents.networks import MultilayerPerceptron
 
@@ -35,7 +35,7 @@ def test_it_is_found_behind_what_wraps_it(fitted):
     ]
     scaled = scaler.transform(X)
     for parent in (*wrapped, make_pipeline(scaler, make_pipeline(network))):
-        inside = inside_of(parent)
+        inside = access_network(parent)
         assert inside.network is network
         np.testing.assert_array_equal(inside.logits(X), network.logits(scaled))
         np.testing.assert_array_equal(inside.features(X), network.transform(scaled))
@@ -44,7 +44,7 @@ def test_it_is_found_behind_what_wraps_it(fitted):
         np.testing.assert_array_equal(
             inside.input_gradient(X, of), network.input_gradient(scaled, of)
         )
-    np.testing.assert_array_equal(inside_of(network).logits(scaled), network.logits(scaled))
+    np.testing.assert_array_equal(access_network(network).logits(scaled), network.logits(scaled))
 
 
 def test_a_forest_has_none(fitted):
@@ -56,4 +56,4 @@ def test_a_forest_has_none(fitted):
             r" kdgraph\.parents\.networks$"
         ),
     ):
-        inside_of(make_pipeline(scaler, RandomForestClassifier(3).fit(X, y)))
+        access_network(make_pipeline(scaler, RandomForestClassifier(3).fit(X, y)))

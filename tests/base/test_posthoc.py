@@ -37,7 +37,7 @@ class Recorder(PostHocClassifier):
         self.train_, self.calibration_ = train, calibration
 
     def predict_proba(self, X):
-        return self.estimator_.predict_proba(self._checked(X))
+        return self.estimator_.predict_proba(self._validate_X(X))
 
 
 def table(n: int = 60):

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.base import Rows, take
-from kdgraph.base.rows import has_missing, is_frame, one_each
+from kdgraph.base import Rows, select_rows
+from kdgraph.base.rows import check_per_row, has_missing, is_dataframe
 
 Y, WEIGHT = np.array([1, 0, 1]), np.array([0.5, 2, 3])
 
@@ -35,10 +35,10 @@ def test_groups_go_with_their_rows():
 
 
 def test_one_of_each_row():
-    assert one_each("groups", ["u", "v"], 2).tolist() == ["u", "v"]
+    assert check_per_row("groups", ["u", "v"], 2).tolist() == ["u", "v"]
     for values, shape in ((["u"], "(1,)"), ([["u"], ["v"]], "(2, 1)"), ("u", "()")):
         with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole sentence is compared
-            one_each("groups", values, 2)
+            check_per_row("groups", values, 2)
         assert str(caught.value) == f"groups must have one for each of 2 rows, got shape {shape}"
 
 
@@ -56,11 +56,15 @@ def test_rows_of_a_frame_are_taken_by_position(frame):
     assert both.X["colour"].tolist() == ["blue", "red", "red"]
     assert both.X["colour"].dtype == frame["colour"].dtype
     assert both.y.tolist() == [1, 1, 1]
-    assert take(frame, np.array([False, True, True]))["size"].tolist() == [2, 4]
+    assert select_rows(frame, np.array([False, True, True]))["size"].tolist() == [2, 4]
 
 
 def test_what_is_a_frame_and_what_is_missing(frame):
-    assert is_frame(frame) and not is_frame(frame["size"]) and not is_frame(frame.to_numpy())
+    assert (
+        is_dataframe(frame)
+        and not is_dataframe(frame["size"])
+        and not is_dataframe(frame.to_numpy())
+    )
     assert has_missing(frame) and not has_missing(frame[["size"]])
     for X in (np.array([[1.0, np.nan]]), np.full((1, 1, 2, 2), np.nan, dtype=np.float32)):
         assert has_missing(X)

@@ -19,7 +19,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.base.rows import allows_missing, reads_columns, transforms_first, weights_for
+from kdgraph.base.rows import (
+    accepts_dataframe,
+    allows_missing,
+    has_transformer_steps,
+    sample_weight_kwargs,
+)
 from kdgraph.calibration import ScoreMap
 from kdgraph.parents import column_encoder
 
@@ -79,14 +84,16 @@ def test_the_tag_of_what_measures_distances_does_not_allow_them_without_a_pipeli
 
 def test_frames_go_to_what_is_composed_and_to_what_was_fitted_on_one():
     assert (
-        reads_columns(IMPUTED)
-        and reads_columns(CalibratedClassifierCV(IMPUTED))
-        and reads_columns(KernelDensityForest(IMPUTED))
+        accepts_dataframe(IMPUTED)
+        and accepts_dataframe(CalibratedClassifierCV(IMPUTED))
+        and accepts_dataframe(KernelDensityForest(IMPUTED))
     )
-    assert not reads_columns(LogisticRegression()) and not reads_columns(RandomForestClassifier())
+    assert not accepts_dataframe(LogisticRegression()) and not accepts_dataframe(
+        RandomForestClassifier()
+    )
     for estimator in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
-        assert reads_columns(FrozenEstimator(estimator.fit(X, Y)))
-        assert not reads_columns(FrozenEstimator(estimator.fit(X.to_numpy(), Y)))
+        assert accepts_dataframe(FrozenEstimator(estimator.fit(X, Y)))
+        assert not accepts_dataframe(FrozenEstimator(estimator.fit(X.to_numpy(), Y)))
 
 
 def test_what_transforms_before_its_last_step():
@@ -96,18 +103,18 @@ def test_what_transforms_before_its_last_step():
         CalibratedClassifierCV(IMPUTED),
         ScoreMap(FrozenEstimator(IMPUTED)),
     ):
-        assert transforms_first(estimator)
+        assert has_transformer_steps(estimator)
     for estimator in (
         RandomForestClassifier(),
         FrozenEstimator(GaussianNB()),
         Pipeline([("model", GaussianNB())]),
     ):
-        assert not transforms_first(estimator)
+        assert not has_transformer_steps(estimator)
 
 
 def test_weights_are_for_the_last_step():
     weight = np.array([1.0, 2.0])
     nested = Pipeline([("scale", StandardScaler()), ("inner", Pipeline([("model", GaussianNB())]))])
-    assert weights_for(nested, np.ones(2)) == {}
-    assert weights_for(nested, weight) == {"inner__model__sample_weight": weight}
-    assert weights_for(GaussianNB(), weight) == {"sample_weight": weight}
+    assert sample_weight_kwargs(nested, np.ones(2)) == {}
+    assert sample_weight_kwargs(nested, weight) == {"inner__model__sample_weight": weight}
+    assert sample_weight_kwargs(GaussianNB(), weight) == {"sample_weight": weight}

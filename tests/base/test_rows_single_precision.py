@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from kdgraph.base.rows import computes_in_single_precision, distinct_values, warn_of_lost_values
+from kdgraph.base.rows import distinct_value_counts, uses_single_precision, warn_precision_loss
 from kdgraph.density import KernelDensityForest
 
 N = 200
@@ -30,7 +30,7 @@ Y = (np.arange(N) // 20) % 2
 def warned(parent, X=X, **options) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_lost_values("mine", parent, X, **options)
+        warn_precision_loss("mine", parent, X, **options)
     return [str(each.message) for each in caught]
 
 
@@ -98,7 +98,7 @@ def test_values_that_float32_keeps_are_not_warned_of(rows):
 
 def test_missing_values_are_no_values():
     column = np.where(np.arange(N) % 2 == 0, np.nan, SECONDS)
-    double, single = distinct_values(np.column_stack([column, np.full(N, np.nan)]))
+    double, single = distinct_value_counts(np.column_stack([column, np.full(N, np.nan)]))
     assert double.tolist() == [100, 1] and single.tolist() == [6, 1]
     assert len(warned(TREE, np.column_stack([X[:, 0], column]))) == 1
 
@@ -118,10 +118,8 @@ def test_which_estimators_compute_in_single_precision():
         FrozenEstimator(forest),
         KernelDensityForest(forest),
     ):
-        assert computes_in_single_precision(parent)
-    assert not computes_in_single_precision(None) and not computes_in_single_precision(
-        KernelDensityForest(None)
-    )
+        assert uses_single_precision(parent)
+    assert not uses_single_precision(None) and not uses_single_precision(KernelDensityForest(None))
 
 
 def test_a_fit_warns_of_the_parent_that_it_fits():

@@ -138,7 +138,7 @@ def test_given_calibration_rows_leave_all_other_rows_to_the_forest(data):
 def test_held_out_rows_are_stratified_and_unseen_by_the_forest(three):
     X, y = three
     kdf = KernelDensityForest(forest(), calibration_size=0.25, random_state=0).fit(X, y)
-    assert len(kdf.graph_.polytopes.of_row) == 180
+    assert len(kdf.graph_.polytopes.polytope_of_row) == 180
     np.testing.assert_allclose(kdf.prior_, np.bincount(y) / 240, atol=1 / 180)
 
 
@@ -163,7 +163,7 @@ def test_class_weights_of_the_parent_keep_working(three):
     X, y = three
     balanced = forest(class_weight="balanced", min_samples_leaf=5)
     kdf = KernelDensityForest(balanced, vote_share=1.0, vote_power=1.0, random_state=0).fit(X, y)
-    place = kdf.graph_.partition.place(X)
+    place = kdf.graph_.partition.locate(X)
     np.testing.assert_array_equal(kdf.graph_.partition.vote(place), kdf.estimator_.predict_proba(X))
     weight = 1 / (1 + np.exp(kdf.log_floor_ - kdf.graph_.log_density(X)))[:, None]
     np.testing.assert_allclose(
@@ -356,7 +356,7 @@ def test_given_hyperparameters_are_used(data):
                 " 'manhattan'"
             ),
         ),
-        ({"lend_calibration": 1}, "lend_calibration must be true or false, got 1"),
+        ({"use_calibration_rows": 1}, "use_calibration_rows must be true or false, got 1"),
         ({"calibration_size": 0}, "calibration_size must be in (0, 1), got 0"),
         ({"n_jobs": "all"}, "n_jobs must be an integer or null, got 'all'"),
     ],

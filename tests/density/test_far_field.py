@@ -133,7 +133,7 @@ def test_where_classes_are_equally_frequent_the_forests_class_leads_at_any_dista
     )
     far = 1e6 * np.random.default_rng(0).normal(size=(100, 2))
     near = kdf.posterior_(
-        kdf.graph_.visit(kdf.graph_.partition.place(far), kdf.posterior_.exponents), kdf.graph_
+        kdf.graph_.query(kdf.graph_.partition.locate(far), kdf.posterior_.exponents), kdf.graph_
     )[0]
     assert np.array_equal(kdf.predict(far), kdf.classes_[near.argmax(axis=1)])
     assert len(set(kdf.predict(far))) == 2

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from kdgraph.density import blend, conformal_log_floor
-from kdgraph.density.floor import figure1_log_floor, priced_log_floor, printed_log_floor
+from kdgraph.density import blend_with_prior, conformal_log_floor
+from kdgraph.density.floor import figure1_log_floor, mean_shift_log_floor, paper_log_floor
 
 getcontext().prec = 60
 LOG = st.floats(-1e5, 1e5)
@@ -47,7 +47,9 @@ def test_blend_is_bayes_rule_with_the_constant_added_to_every_class_density(
     joint = log_f + np.log(prior)
     log_density = np.logaddexp.reduce(joint)
     posterior = np.exp(joint - joint.max())
-    found = blend(posterior[None] / posterior.sum(), prior, np.array([log_density]), log_b)[0]
+    found = blend_with_prior(
+        posterior[None] / posterior.sum(), prior, np.array([log_density]), log_b
+    )[0]
     np.testing.assert_allclose(
         found, bayes(log_f, log_b, prior), rtol=1e-9, atol=1e-15
     )  # logs near 1e5 are rounded to 1.5e-11
@@ -57,37 +59,41 @@ def test_blend_is_bayes_rule_with_the_constant_added_to_every_class_density(
 @pytest.mark.parametrize("log_density", [-1e300, -1e6, -800.0, -math.inf])
 def test_far_below_the_floor_only_the_prior_is_left(log_density):
     posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
-    assert np.array_equal(blend(posterior, prior, np.array([log_density]), -5.0)[0], prior)
+    assert np.array_equal(
+        blend_with_prior(posterior, prior, np.array([log_density]), -5.0)[0], prior
+    )
 
 
 @pytest.mark.parametrize("log_density", [800.0, 1e6, 1e300])
 def test_far_above_the_floor_only_the_posterior_is_left(log_density):
     posterior, prior = np.array([[0.9, 0.1]]), np.array([0.3, 0.7])
     np.testing.assert_allclose(
-        blend(posterior, prior, np.array([log_density]), -5.0), posterior, rtol=1e-15
+        blend_with_prior(posterior, prior, np.array([log_density]), -5.0), posterior, rtol=1e-15
     )
 
 
 def test_at_the_floor_both_count_half():
-    assert blend(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), np.array([-7.0]), -7.0).tolist() == [
-        [0.75, 0.25]
-    ]
+    assert blend_with_prior(
+        np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), np.array([-7.0]), -7.0
+    ).tolist() == [[0.75, 0.25]]
 
 
 @pytest.mark.parametrize(("log_density", "expected"), [(-3.0, 0.9), (-math.inf, 0.5)])
 def test_a_floor_of_nothing_acts_where_there_is_no_density_at_all(log_density, expected):
-    found = blend(np.array([[0.9, 0.1]]), np.array([0.5, 0.5]), np.array([log_density]), -math.inf)
+    found = blend_with_prior(
+        np.array([[0.9, 0.1]]), np.array([0.5, 0.5]), np.array([log_density]), -math.inf
+    )
     assert found[0, 0] == expected
 
 
 def test_the_least_weight_keeps_the_leading_class_in_front_of_an_even_prior():
     posterior = np.array([[0.2, 0.3, 0.5], [0.4, 0.35, 0.25]])
     prior = np.full(3, 1 / 3)
-    found = blend(posterior, prior, np.array([-1e9, -np.inf]), 0.0, min_weight=1e-9)
+    found = blend_with_prior(posterior, prior, np.array([-1e9, -np.inf]), 0.0, min_weight=1e-9)
     assert found.argmax(axis=1).tolist() == [2, 0]
     assert np.abs(found - prior).max() <= 1e-9
-    assert blend(posterior, prior, np.array([3.0, 3.0]), 0.0, 1e-9)[0] == pytest.approx(
-        blend(posterior, prior, np.array([3.0]), 0.0)[0]
+    assert blend_with_prior(posterior, prior, np.array([3.0, 3.0]), 0.0, 1e-9)[0] == pytest.approx(
+        blend_with_prior(posterior, prior, np.array([3.0]), 0.0)[0]
     )
 
 
@@ -144,7 +150,10 @@ def moved(log_density, distance, log_floor):
     distance = np.append(distance, distance.mean())
     posterior, prior = np.column_stack([distance, 1 - distance]), np.array([0.0, 1.0])
     return (
-        np.abs(blend(posterior, prior, log_density, log_floor) - posterior).sum(axis=1).mean() / 2
+        np.abs(blend_with_prior(posterior, prior, log_density, log_floor) - posterior)
+        .sum(axis=1)
+        .mean()
+        / 2
     )
 
 
@@ -158,7 +167,7 @@ def moved(log_density, distance, log_floor):
 def test_at_the_priced_floor_rows_move_by_the_price(seed, m, spread, price):
     rng = np.random.default_rng(seed)
     log_density, distance = spread * rng.standard_normal(m), rng.random(m)
-    floor = priced_log_floor(log_density, distance, price)
+    floor = mean_shift_log_floor(log_density, distance, price)
     if floor < log_density.max():
         assert moved(log_density, distance, floor) == pytest.approx(
             price, rel=1e-6
@@ -166,7 +175,7 @@ def test_at_the_priced_floor_rows_move_by_the_price(seed, m, spread, price):
     else:
         assert floor == log_density.max()
         assert moved(log_density, distance, floor) <= price * (1 + 1e-9)
-    assert priced_log_floor(log_density, distance, price / 2) <= floor
+    assert mean_shift_log_floor(log_density, distance, price / 2) <= floor
 
 
 @pytest.mark.parametrize("m", [12, 30, 100, 1000])
@@ -178,7 +187,7 @@ def test_new_rows_move_by_hardly_more_than_the_price_however_few_are_held_out(m,
     held_out, share = draw((1000, m)), (np.arange(4000) + 0.5) / 4000
     new = norm.ppf(share) if tail == "normal" else np.log(share)
     cost = [
-        float(np.mean(0.5 / (1 + np.exp(new - priced_log_floor(row, np.full(m, 0.5), 0.01)))))
+        float(np.mean(0.5 / (1 + np.exp(new - mean_shift_log_floor(row, np.full(m, 0.5), 0.01)))))
         for row in held_out
     ]
     # of 1,000 rows the next is no worse than the lowest, and is counted as if it were
@@ -189,23 +198,25 @@ def test_a_row_that_is_at_the_prior_already_costs_nothing():
     log_density = np.array([-50.0, *np.linspace(-3, -1, 199)])
     everywhere, elsewhere = np.full(200, 0.5), np.array([0.0, *np.full(199, 0.5)])
     assert (
-        priced_log_floor(log_density, everywhere, 0.003)
+        mean_shift_log_floor(log_density, everywhere, 0.003)
         < -20
-        < priced_log_floor(log_density, elsewhere, 0.003)
+        < mean_shift_log_floor(log_density, elsewhere, 0.003)
     )
 
 
 def test_rows_without_any_density_have_no_price():
     log_density, distance = np.array([-9.0, -2.0, -1.0]), np.full(5, 0.5)
-    expected = priced_log_floor(log_density, distance[:3], 0.01)
-    assert priced_log_floor(np.append(log_density, [-np.inf, np.nan]), distance, 0.01) == expected
-    assert priced_log_floor(np.full(2, -np.inf), distance[:2], 0.01) == -math.inf
-    assert priced_log_floor(np.empty(0), np.empty(0), 0.01) == -math.inf
+    expected = mean_shift_log_floor(log_density, distance[:3], 0.01)
+    assert (
+        mean_shift_log_floor(np.append(log_density, [-np.inf, np.nan]), distance, 0.01) == expected
+    )
+    assert mean_shift_log_floor(np.full(2, -np.inf), distance[:2], 0.01) == -math.inf
+    assert mean_shift_log_floor(np.empty(0), np.empty(0), 0.01) == -math.inf
 
 
 @pytest.mark.parametrize("n", [10, 1000, 50_000])
 def test_the_printed_floor_is_b_over_log_n(n):
-    assert printed_log_floor(n) == pytest.approx(math.log(math.exp(-1e-7) / math.log(n)), abs=1e-12)
+    assert paper_log_floor(n) == pytest.approx(math.log(math.exp(-1e-7) / math.log(n)), abs=1e-12)
 
 
 def test_the_floor_of_figure_1():

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from kdgraph import DensityGate
 from kdgraph.calibration import ScoreMap
-from kdgraph.density.gaussians import shrunk
+from kdgraph.density.gaussians import shrunk_variances
 from kdgraph.density.graph import KernelDensityGraph
 from kdgraph.errors import DataError
 from kdgraph.geometry import partition_of
@@ -98,7 +98,7 @@ def test_a_smaller_alpha_never_lowers_a_weight(rows, isotonic):
 @pytest.mark.parametrize("price", [0.003, 0.05])
 def test_with_a_price_rows_move_by_it_in_the_mean(rows, isotonic, price):
     X, y, X_calibration, y_calibration, test, _ = rows
-    gate = DensityGate(FrozenEstimator(isotonic), price=price, min_weight=0.0)
+    gate = DensityGate(FrozenEstimator(isotonic), max_mean_shift=price, min_weight=0.0)
     gate.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
 
     def move(X):
@@ -124,7 +124,7 @@ def test_the_density_is_that_of_the_forest_inside(rows, isotonic, gate):
     X, y, *_ = rows
     partition = partition_of(isotonic)
     graph = KernelDensityGraph(
-        partition, partition.place(X), np.eye(2)[y], shrunk, distance="scaled"
+        partition, partition.locate(X), np.eye(2)[y], shrunk_variances, distance="scaled"
     )
     assert np.array_equal(gate.graph_.log_density(rows[4]), graph.log_density(rows[4]))
     assert gate.describe() == {

@@ -12,17 +12,17 @@ from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
 
 from kdgraph.density.gaussians import (
-    LAMBDA,
+    VARIANCE_LAMBDA,
     NearestMean,
     PolytopeGaussians,
-    as_printed,
-    moments_of,
-    per_sample,
-    shrunk,
+    polytope_moments,
+    printed_variances,
+    published_variances,
+    shrunk_variances,
 )
 from kdgraph.geometry import polytopes_of
 
-RULES = [shrunk, as_printed, per_sample]
+RULES = [shrunk_variances, printed_variances, published_variances]
 
 
 def grouped(n: int = 60, d: int = 3, seed: int = 0):
@@ -43,7 +43,7 @@ def loops(X, polytopes):
 
 
 def fit_gaussians(X, polytopes, rule):
-    moments = moments_of(X, polytopes)
+    moments = polytope_moments(X, polytopes)
     return PolytopeGaussians(moments.mean, rule(moments))
 
 
@@ -62,11 +62,11 @@ def test_means_and_variances_are_those_of_the_equations():
     X, polytopes = grouped()
     n, mean, squares = loops(X, polytopes)
     expected = {
-        as_printed: (squares + LAMBDA) / n[:, None],
-        per_sample: (squares + LAMBDA * n[:, None]) / n[:, None],
-        shrunk: (squares + squared_spacing(mean)) / (n[:, None] + 1),
+        printed_variances: (squares + VARIANCE_LAMBDA) / n[:, None],
+        published_variances: (squares + VARIANCE_LAMBDA * n[:, None]) / n[:, None],
+        shrunk_variances: (squares + squared_spacing(mean)) / (n[:, None] + 1),
     }
-    assert LAMBDA == 1e-6
+    assert VARIANCE_LAMBDA == 1e-6
     for rule, variance in expected.items():
         found = fit_gaussians(X, polytopes, rule)
         np.testing.assert_allclose(found.means, mean, rtol=1e-13)
@@ -77,7 +77,7 @@ def test_means_and_variances_are_those_of_the_equations():
 
 def test_log_density_is_scipys():
     X, polytopes = grouped()
-    gaussians = fit_gaussians(X, polytopes, as_printed)
+    gaussians = fit_gaussians(X, polytopes, printed_variances)
     polytope = np.random.default_rng(1).integers(0, len(polytopes), len(X))
     expected = [
         multivariate_normal(gaussians.means[r], np.diag(gaussians.variances[r])).logpdf(x)
@@ -88,7 +88,7 @@ def test_log_density_is_scipys():
 
 def test_where_no_polytope_is_near_there_is_no_density():
     X, polytopes = grouped()
-    found = fit_gaussians(X, polytopes, shrunk).log_density(X[:3], np.array([0, -1, 1]))
+    found = fit_gaussians(X, polytopes, shrunk_variances).log_density(X[:3], np.array([0, -1, 1]))
     assert np.isneginf(found).tolist() == [False, True, False]
 
 
@@ -102,7 +102,7 @@ def test_however_far_the_log_density_is_no_nan(distance):
 
 def test_the_euclidean_neighbour_is_the_nearest_mean():
     X, polytopes = grouped()
-    gaussians = fit_gaussians(X, polytopes, shrunk)
+    gaussians = fit_gaussians(X, polytopes, shrunk_variances)
     queries = np.random.default_rng(2).normal(5, 20, (50, 3))
     assert np.array_equal(
         NearestMean(gaussians.means)(queries), cdist(queries, gaussians.means).argmin(axis=1)
@@ -116,8 +116,8 @@ def test_shrunk_variances_follow_a_change_of_units(power, column):
     scale = np.ones(3)
     scale[column] = 2.0**power  # a power of two changes no digit, so neighbours stay neighbours
     np.testing.assert_allclose(
-        fit_gaussians(X * scale, polytopes, shrunk).variances,
-        fit_gaussians(X, polytopes, shrunk).variances * scale**2,
+        fit_gaussians(X * scale, polytopes, shrunk_variances).variances,
+        fit_gaussians(X, polytopes, shrunk_variances).variances * scale**2,
         rtol=1e-9,
     )
 
@@ -126,12 +126,14 @@ def test_shrunk_variances_follow_a_change_of_units(power, column):
 def test_a_constant_feature_forbids_no_other_value(constant):
     X, polytopes = grouped()
     X = np.column_stack([X, np.full(len(X), constant)])
-    gaussians = fit_gaussians(X, polytopes, shrunk)
+    gaussians = fit_gaussians(X, polytopes, shrunk_variances)
     assert np.isfinite(gaussians.variances).all()
     assert (
         gaussians.variances[:, 3].min() > 1e-5
     )  # 1e-3 of the mean spacing, halved for each row and more; 0.1 must not count as spread
-    assert np.isfinite(gaussians.log_density(X + np.array([0, 0, 0, 0.01]), polytopes.of_row)).all()
+    assert np.isfinite(
+        gaussians.log_density(X + np.array([0, 0, 0, 0.01]), polytopes.polytope_of_row)
+    ).all()
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -139,7 +141,7 @@ def test_a_constant_feature_forbids_no_other_value(constant):
 def test_one_polytope(rule, n):
     X = np.random.default_rng(0).normal(size=(n, 2))
     gaussians = fit_gaussians(X, polytopes_of(np.zeros((n, 4), dtype=int)), rule)
-    assert gaussians.variances.min() >= LAMBDA / 6
+    assert gaussians.variances.min() >= VARIANCE_LAMBDA / 6
     assert np.isfinite(gaussians.log_density(X, np.zeros(n, dtype=int))).all()
 
 
@@ -154,7 +156,7 @@ def test_spacing_of_many_polytopes_is_measured_on_a_sample():
     rng = np.random.default_rng(0)
     X = rng.random((6000, 2))
     alone = polytopes_of(np.arange(6000)[:, None])
-    sampled = fit_gaussians(X, alone, shrunk).variances[0] * 2
+    sampled = fit_gaussians(X, alone, shrunk_variances).variances[0] * 2
     np.testing.assert_allclose(
         sampled, squared_spacing(X), rtol=0.1
     )  # 2,000 of 6,000 squared distances: standard error 2 %, here five
@@ -196,10 +198,10 @@ def test_features_that_hardly_vary_are_judged_by_held_out_rows():
     X[:, 2], held_out[:, 2] = 0, 0
     X[0, 2] = 1e-3  # one row in 400 gives the feature a scale; a held-out row leaves it far behind
     alone = polytopes_of(np.arange(400)[:, None])
-    own = moments_of(X, alone).spacing
-    assert np.array_equal(moments_of(X, alone, held_out).spacing, own)
+    own = polytope_moments(X, alone).spacing
+    assert np.array_equal(polytope_moments(X, alone, held_out).spacing, own)
     held_out[0, 2] = 1.0
-    drawn = moments_of(X, alone, held_out).spacing
+    drawn = polytope_moments(X, alone, held_out).spacing
     assert drawn[2] > 100 * own[2]
     expected = [(1 - share) * own + share * own.mean() for share in (0.01, 0.1, 1.0)]
     assert any(np.allclose(drawn, candidate, rtol=1e-12) for candidate in expected)

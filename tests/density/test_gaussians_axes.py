@@ -12,12 +12,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import NearestNeighbors
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.density.gaussians import neighbour_axes, shrunk
-from kdgraph.density.graph import Distance, KernelDensityGraph
+from kdgraph.density.gaussians import neighbour_whitening, shrunk_variances
+from kdgraph.density.graph import KernelDensityGraph, PolytopeDistance
 from kdgraph.geometry import partition_of
 from kdgraph.metrics import auroc
 
-DISTANCES: tuple[Distance, Distance] = ("scaled", "whitened")
+DISTANCES: tuple[PolytopeDistance, PolytopeDistance] = ("scaled", "whitened")
 
 
 def correlated(n: int, rng: np.random.Generator, d: int = 4) -> np.ndarray:
@@ -30,7 +30,7 @@ def test_steps_to_the_nearest_neighbour_are_uncorrelated_and_of_size_one():
     them.
     """
     points = correlated(2000, np.random.default_rng(0))
-    along = neighbour_axes(points)(points)
+    along = neighbour_whitening(points)(points)
     nearest = (
         NearestNeighbors(n_neighbors=2).fit(along).kneighbors(along, return_distance=False)[:, 1]
     )
@@ -45,7 +45,7 @@ def test_steps_to_the_nearest_neighbour_are_uncorrelated_and_of_size_one():
 @settings(max_examples=25, deadline=None)
 def test_a_point_does_not_depend_on_the_points_beside_it(seed, n, d):
     rng = np.random.default_rng(seed)
-    axes = neighbour_axes(rng.normal(size=(30, d)))
+    axes = neighbour_whitening(rng.normal(size=(30, d)))
     points = rng.normal(size=(n, d)) * 10 ** rng.uniform(-3, 3)
     alone = np.concatenate([axes(points[i : i + 1]) for i in range(n)])
     np.testing.assert_allclose(axes(points), alone, rtol=1e-10, atol=1e-10 * np.abs(alone).max())
@@ -58,7 +58,7 @@ def test_a_point_does_not_depend_on_the_points_beside_it(seed, n, d):
     "points", [np.zeros((5, 3)), np.ones((2, 3)), np.eye(6)[:, :4], np.arange(4.0)[:, None]]
 )
 def test_points_without_spread_or_hardly_any_give_finite_axes(points):
-    axes = neighbour_axes(points)
+    axes = neighbour_whitening(points)
     assert np.isfinite(axes.directions).all()
     assert np.isfinite(axes.log_volume)
 
@@ -83,15 +83,18 @@ def test_a_feature_that_is_constant_forbids_a_new_value_no_more_than_without_axe
 def test_units_of_features_cancel_out():
     rng = np.random.default_rng(1)
     points, unit = correlated(300, rng), np.array([1e-6, 1.0, 1e3, 10.0])
-    a, b = neighbour_axes(points)(points[:5]), neighbour_axes(points * unit)(points[:5] * unit)
+    a, b = (
+        neighbour_whitening(points)(points[:5]),
+        neighbour_whitening(points * unit)(points[:5] * unit),
+    )
     between = [np.linalg.norm(each[:, None] - each[None], axis=2) for each in (a, b)]
     assert np.allclose(*between, rtol=1e-6)  # Ledoit and Wolf's sums are rounded otherwise
 
 
-def densities(X: np.ndarray, y: np.ndarray, distance: Distance) -> KernelDensityGraph:
+def densities(X: np.ndarray, y: np.ndarray, distance: PolytopeDistance) -> KernelDensityGraph:
     partition = partition_of(ExtraTreesClassifier(20, random_state=0).fit(X, y))
     return KernelDensityGraph(
-        partition, partition.place(X), np.eye(2)[y], shrunk, distance=distance
+        partition, partition.locate(X), np.eye(2)[y], shrunk_variances, distance=distance
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from kdgraph.density import KernelDensityGraph
-from kdgraph.density.gaussians import shrunk
+from kdgraph.density.gaussians import shrunk_variances
 
 ROUNDING = 1e-11  # sums of at most 230 terms
 
@@ -24,7 +24,7 @@ def places(problem):
 @pytest.fixture(scope="module")
 def graph(problem, places):
     return KernelDensityGraph(
-        problem.partition, places[0], problem.train.one_hot(len(problem.prior)), shrunk
+        problem.partition, places[0], problem.train.one_hot(len(problem.prior)), shrunk_variances
     )
 
 
@@ -62,10 +62,10 @@ def test_euclidean_distance_chooses_by_means(problem, places):
         problem.partition,
         train,
         problem.train.one_hot(len(problem.prior)),
-        shrunk,
+        shrunk_variances,
         distance="euclidean",
     )
-    visit = graph.visit(test, np.array([1.0]))
+    visit = graph.query(test, np.array([1.0]))
     expected = cdist(test.points, graph.gaussians.means).argmin(axis=1)
     assert np.array_equal(visit.polytope, expected)
     assert np.array_equal(visit.log_density, graph.gaussians.log_density(test.points, expected))
@@ -79,14 +79,14 @@ def test_rows_beyond_n_train_lend_mass_but_carry_no_gaussian(problem, places, gr
         problem.partition,
         problem.partition.place(everyone.X),
         everyone.one_hot(n_classes),
-        shrunk,
+        shrunk_variances,
         n_train=len(problem.train),
     )
     assert np.array_equal(lent.gaussians.means, graph.gaussians.means)
     assert np.array_equal(lent.gaussians.variances, graph.gaussians.variances)
-    assert np.array_equal(lent.polytopes.of_row, graph.polytopes.of_row)
+    assert np.array_equal(lent.polytopes.polytope_of_row, graph.polytopes.of_row)
     assert np.array_equal(lent.codes, graph.codes)
-    visit, alone = lent.visit(test, np.array([2.0])), graph.visit(test, np.array([2.0]))
+    visit, alone = lent.query(test, np.array([2.0])), graph.visit(test, np.array([2.0]))
     assert np.array_equal(visit.polytope, alone.polytope)
     assert np.array_equal(visit.log_density, alone.log_density)
     held_out = problem.partition.encode(problem.weighted.X)
@@ -106,10 +106,13 @@ def test_duplicated_rows_double_the_mass_and_leave_means_alone(problem, places, 
     train, test = places
     twice = np.concatenate([np.arange(len(train)), np.arange(len(train))])
     doubled = KernelDensityGraph(
-        problem.partition, train[twice], problem.train[twice].one_hot(len(problem.prior)), shrunk
+        problem.partition,
+        train[twice],
+        problem.train[twice].one_hot(len(problem.prior)),
+        shrunk_variances,
     )
     assert len(doubled.polytopes) == len(graph.polytopes)
     np.testing.assert_allclose(doubled.gaussians.means, graph.gaussians.means, rtol=1e-13)
-    found, once = doubled.visit(test, np.array([3.0])), graph.visit(test, np.array([3.0]))
+    found, once = doubled.query(test, np.array([3.0])), graph.visit(test, np.array([3.0]))
     np.testing.assert_allclose(found.masses, 2 * once.masses, rtol=ROUNDING)
     assert np.array_equal(found.polytope, once.polytope)

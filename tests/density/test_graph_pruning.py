@@ -5,7 +5,7 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
-from kdgraph.density.graph import merge
+from kdgraph.density.graph import merge_polytopes
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import polytopes_of
 
@@ -21,25 +21,33 @@ def test_what_is_merged_are_neighbours_and_the_one_nearest_to_the_middle_stands_
     lying, limit
 ):
     place, n, polytopes = lying
-    merged = merge(polytopes, place.points, n, limit)
+    merged = merge_polytopes(polytopes, place.points, n, limit)
     assert len(merged) == (limit if limit >= 1 else round(limit * n))
-    assert merged.size.sum() == len(place)
-    assert (merged.row < n).all()
-    assert np.array_equal(merged.of_row[merged.row], np.arange(len(merged)))
+    assert merged.sizes.sum() == len(place)
+    assert (merged.representatives < n).all()
+    assert np.array_equal(merged.polytope_of_row[merged.representatives], np.arange(len(merged)))
     scaled = place.points / place.points[:n].std(axis=0)
-    own = scaled[merged.row][merged.of_row]
+    own = scaled[merged.representatives][merged.polytope_of_row]
     spread = ((scaled - own) ** 2).sum(axis=1).mean()
     shuffled = (
-        ((scaled - scaled[merged.row][np.random.default_rng(0).permutation(merged.of_row)]) ** 2)
+        (
+            (
+                scaled
+                - scaled[merged.representatives][
+                    np.random.default_rng(0).permutation(merged.polytope_of_row)
+                ]
+            )
+            ** 2
+        )
         .sum(axis=1)
         .mean()
     )
     assert len(merged) == 1 or spread < 0.6 * shuffled
     for polytope in range(len(merged)):
-        members = np.flatnonzero(merged.of_row[:n] == polytope)
+        members = np.flatnonzero(merged.polytope_of_row[:n] == polytope)
         centre = scaled[members].mean(axis=0)
         distances = ((scaled[members] - centre) ** 2).sum(axis=1)
-        stands = ((scaled[merged.row[polytope]] - centre) ** 2).sum()
+        stands = ((scaled[merged.representatives[polytope]] - centre) ** 2).sum()
         assert (
             stands <= np.quantile(distances, 0.5) + 1e-12
         )  # k-means may stop before its centres are the means to the last digit
@@ -48,14 +56,15 @@ def test_what_is_merged_are_neighbours_and_the_one_nearest_to_the_middle_stands_
 @pytest.mark.parametrize("limit", [None, 10**6])
 def test_few_polytopes_stay_as_they_are(lying, limit):
     place, n, polytopes = lying
-    assert merge(polytopes, place.points, n, limit) is polytopes
+    assert merge_polytopes(polytopes, place.points, n, limit) is polytopes
 
 
 def test_constant_features_do_not_divide_by_zero(lying):
     place, n, polytopes = lying
     points = np.column_stack([place.points, np.full(len(place), 3.0)])
     assert np.array_equal(
-        merge(polytopes, points, n, 9).of_row, merge(polytopes, place.points, n, 9).of_row
+        merge_polytopes(polytopes, points, n, 9).polytope_of_row,
+        merge_polytopes(polytopes, place.points, n, 9).polytope_of_row,
     )
 
 
@@ -81,38 +90,44 @@ def test_merged_rows_are_judged_without_what_they_lend_where_it_counts(problem):
     matrix.
     """
     from kdgraph.density import posterior as search
-    from kdgraph.density.gaussians import shrunk
+    from kdgraph.density.gaussians import shrunk_variances
     from kdgraph.density.graph import KernelDensityGraph
 
     place = problem.partition.place(np.concatenate([problem.train.X, problem.held_out.X]))
     n, k = len(problem.train), len(problem.prior)
     labels = np.concatenate([problem.train.one_hot(k), problem.held_out.one_hot(k)])
     graph = KernelDensityGraph(
-        problem.partition, place, labels, shrunk, n_train=n, distance="scaled", max_polytopes=12
+        problem.partition,
+        place,
+        labels,
+        shrunk_variances,
+        n_train=n,
+        distance="scaled",
+        max_polytopes=12,
     )
     seen: list[np.ndarray] = []
-    own = graph.own_similarity(slice(n, None))
+    own = graph.representative_similarity(slice(n, None))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            search, "_scores", lambda masses, *rest: seen.append(masses) or np.zeros((2, 1, 1))
+            search, "_grid_scores", lambda masses, *rest: seen.append(masses) or np.zeros((2, 1, 1))
         )
-        search.search_query(
+        search.search_query_posterior(
             graph,
             place[n:],
             problem.held_out,
             problem.prior,
-            own=own,
+            own_similarity=own,
             exponents=np.array([0.7, 3.0]),
             pseudo_count=1.0,
             vote_share=0.0,
         )
-    merged = merge(polytopes_of(place.codes), place.points, n, 12)
-    holders = place.codes[merged.row]
+    merged = merge_polytopes(polytopes_of(place.codes), place.points, n, 12)
+    holders = place.codes[merged.representatives]
     for j, exponent in enumerate((0.7, 3.0)):
         for i in range(0, len(problem.held_out), 7):
             others = np.delete(np.arange(len(place)), n + i)
             share = (place.codes[n + i] == holders).mean(axis=1) ** exponent
-            expected = share[merged.of_row[others]] @ labels[others]
+            expected = share[merged.polytope_of_row[others]] @ labels[others]
             np.testing.assert_allclose(seen[0][i, :, j], expected, atol=1e-10)
 
 

@@ -70,7 +70,7 @@ HELD = {"X_calibration": HELD_X, "y_calibration": HELD_Y}
 def parent(request):
     """A fitted pipeline, as a run makes it."""
     dataset = Dataset.from_labels("mixed", X, Y, categories=CATEGORIES)
-    return Preprocess().around(clone(PARENTS[request.param]), dataset).fit(X, Y)
+    return Preprocess().wrap(clone(PARENTS[request.param]), dataset).fit(X, Y)
 
 
 def graph_on(parent):
@@ -162,7 +162,7 @@ def test_far_out_the_prior_is_what_is_left_whatever_the_category_and_whatever_is
 
 @pytest.mark.parametrize("variant", ["paper", "reference", "figure1"])
 def test_the_papers_variants_take_such_tables_too(variant):
-    parent = Preprocess().around(
+    parent = Preprocess().wrap(
         PARENTS["forest"], Dataset.from_labels("mixed", X, Y, categories=CATEGORIES)
     )
     kdf = KernelDensityForest(parent, variant=variant, random_state=0).fit(X, Y)
@@ -218,7 +218,7 @@ def test_frames_stay_frames_on_their_way_to_a_pipeline_that_asks_for_names(model
     frame, proba = framed(TEST_X), model.predict_proba(framed(TEST_X))
     check_rows_sum_to_one(proba)
     assert model.feature_names_in_.tolist() == ["size", "weight", "colour"]
-    monkeypatch.setattr(graph, "_BLOCK", 64)
+    monkeypatch.setattr(graph, "_PREDICTION_BLOCK", 64)
     assert np.array_equal(model.predict_proba(frame), proba)
     frozen = clone(model).set_params(estimator=FrozenEstimator(model.estimator_))
     frozen.fit(

@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph import DensityGate, KernelDensityForest
-from kdgraph.density.floor import ood_score
+from kdgraph.density.floor import density_ood_score
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_every_variant_has_one_for_each_row_that_no_other_row_changes(data, vari
     np.testing.assert_array_equal(
         score, np.concatenate([kdf.ood_score(X[:7]), kdf.ood_score(X[7:])])
     )
-    np.testing.assert_array_equal(score, ood_score(kdf.log_density(X), kdf.log_floor_))
+    np.testing.assert_array_equal(score, density_ood_score(kdf.log_density(X), kdf.log_floor_))
     proba, log_density = kdf.proba_and_log_density(X)
     np.testing.assert_array_equal(proba, kdf.predict_proba(X))
     np.testing.assert_array_equal(log_density, kdf.log_density(X))
@@ -66,5 +66,5 @@ def test_few_rows_like_the_training_rows_are_above_zero(spirals):
 
 
 def test_where_there_is_no_density_it_is_infinite_whatever_the_floor():
-    assert ood_score(np.array([-math.inf, -3.0]), -1.0).tolist() == [math.inf, 2.0]
-    assert ood_score(np.array([-math.inf]), -math.inf).tolist() == [math.inf]
+    assert density_ood_score(np.array([-math.inf, -3.0]), -1.0).tolist() == [math.inf, 2.0]
+    assert density_ood_score(np.array([-math.inf]), -math.inf).tolist() == [math.inf]

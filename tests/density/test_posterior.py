@@ -14,19 +14,19 @@ from sklearn.metrics import log_loss
 from kdgraph.base import Rows
 from kdgraph.density import KernelDensityGraph
 from kdgraph.density import posterior as search
-from kdgraph.density.gaussians import as_printed, shrunk
+from kdgraph.density.gaussians import printed_variances, shrunk_variances
 from kdgraph.density.posterior import (
-    K_GRID,
-    PSEUDO_COUNTS,
-    VOTE_POWERS,
-    VOTE_SHARES,
+    EXPONENT_FACTOR_GRID,
+    PSEUDO_COUNT_GRID,
+    VOTE_POWER_GRID,
+    VOTE_SHARE_GRID,
     NearestPosterior,
     QueryPosterior,
-    best_power,
-    nll,
-    search_nearest,
-    search_query,
-    smooth,
+    additive_smoothing,
+    clipped_nll,
+    fit_vote_power,
+    search_nearest_posterior,
+    search_query_posterior,
 )
 from kdgraph.metrics import ece
 
@@ -40,7 +40,7 @@ def lent_graph(problem, held_out):
         problem.partition,
         place,
         everyone.one_hot(len(problem.prior)),
-        shrunk,
+        shrunk_variances,
         n_train=len(problem.train),
     )
     return graph, place[len(problem.train) :]
@@ -59,9 +59,12 @@ def leave_one_out(problem, held_out, exponent):
 
 
 def test_the_grids_cover_what_they_say():
-    assert (K_GRID[0], K_GRID[-1]) == (pytest.approx(0.02), pytest.approx(20))
-    assert (VOTE_SHARES[0], VOTE_SHARES[-1]) == (0, 1)
-    assert (PSEUDO_COUNTS > 0).all()
+    assert (EXPONENT_FACTOR_GRID[0], EXPONENT_FACTOR_GRID[-1]) == (
+        pytest.approx(0.02),
+        pytest.approx(20),
+    )
+    assert (VOTE_SHARE_GRID[0], VOTE_SHARE_GRID[-1]) == (0, 1)
+    assert (PSEUDO_COUNT_GRID > 0).all()
 
 
 def test_the_objective_is_the_clipped_log_loss(problem):
@@ -69,9 +72,9 @@ def test_the_objective_is_the_clipped_log_loss(problem):
     expected = log_loss(
         problem.weighted.y, proba, normalize=False, sample_weight=problem.weighted.weight
     )
-    assert nll(proba, problem.weighted) == pytest.approx(expected, rel=1e-12)
+    assert clipped_nll(proba, problem.weighted) == pytest.approx(expected, rel=1e-12)
     certain = np.eye(len(problem.prior))[(problem.held_out.y + 1) % len(problem.prior)]
-    assert nll(certain, problem.held_out) == pytest.approx(-len(certain) * math.log(1e-6))
+    assert clipped_nll(certain, problem.held_out) == pytest.approx(-len(certain) * math.log(1e-6))
 
 
 def ones(problem) -> np.ndarray:
@@ -84,17 +87,17 @@ def test_each_held_out_row_is_judged_without_its_own_mass(problem, rows, monkeyp
     held_out, seen = getattr(problem, rows), []
     monkeypatch.setattr(
         search,
-        "_scores",
+        "_grid_scores",
         lambda masses, *rest: seen.append(masses) or np.zeros((len(EXPONENTS), 1, 1)),
     )
     graph, place = lent_graph(problem, held_out)
-    own = graph.own_similarity(slice(len(problem.train), None))
-    search_query(
+    own = graph.representative_similarity(slice(len(problem.train), None))
+    search_query_posterior(
         graph,
         place,
         held_out,
         problem.prior,
-        own=own,
+        own_similarity=own,
         exponents=EXPONENTS,
         pseudo_count=1.0,
         vote_share=0.0,
@@ -112,7 +115,7 @@ def naive_best_power(vote, rows) -> float:
         proba = softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1)
         return -np.log(np.maximum(proba[np.arange(len(rows)), rows.y], 1e-6)) @ rows.weight
 
-    return min(VOTE_POWERS, key=loss)
+    return min(VOTE_POWER_GRID, key=loss)
 
 
 @pytest.mark.slow
@@ -124,7 +127,7 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
     best, lowest = None, math.inf
     masses_at = {exponent: leave_one_out(problem, held_out, exponent) for exponent in EXPONENTS}
     for power, exponent, a, v in itertools.product(
-        (1.0, naive_best_power(vote, held_out)), EXPONENTS, PSEUDO_COUNTS, VOTE_SHARES
+        (1.0, naive_best_power(vote, held_out)), EXPONENTS, PSEUDO_COUNT_GRID, VOTE_SHARE_GRID
     ):
         masses = masses_at[exponent]
         smoothed = (masses + a * problem.prior) / (masses.sum(axis=1) + a)[:, None]
@@ -137,12 +140,12 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
         )
         if score < lowest - 1e-9:
             best, lowest = (exponent, a, v, power), score
-    found, log_density = search_query(
+    found, log_density = search_query_posterior(
         graph,
         place,
         held_out,
         problem.prior,
-        own=ones(problem),
+        own_similarity=ones(problem),
         exponents=EXPONENTS,
         criterion=criterion,
     )
@@ -153,12 +156,22 @@ def test_the_best_of_all_candidates_is_taken(problem, criterion):
 @pytest.mark.parametrize("chunk", [1, 13])
 def test_the_chunk_of_rows_that_is_kept_at_once_changes_nothing(problem, monkeypatch, chunk):
     graph, place = lent_graph(problem, problem.held_out)
-    expected = search_query(
-        graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS
+    expected = search_query_posterior(
+        graph,
+        place,
+        problem.held_out,
+        problem.prior,
+        own_similarity=ones(problem),
+        exponents=EXPONENTS,
     )
-    monkeypatch.setattr(search, "_CHUNK", chunk)
-    found = search_query(
-        graph, place, problem.held_out, problem.prior, own=ones(problem), exponents=EXPONENTS
+    monkeypatch.setattr(search, "_CHUNK_ROWS", chunk)
+    found = search_query_posterior(
+        graph,
+        place,
+        problem.held_out,
+        problem.prior,
+        own_similarity=ones(problem),
+        exponents=EXPONENTS,
     )
     for name in ("exponent", "pseudo_count", "vote_share", "vote_power"):
         assert getattr(found[0], name) == getattr(expected[0], name)
@@ -167,12 +180,12 @@ def test_the_chunk_of_rows_that_is_kept_at_once_changes_nothing(problem, monkeyp
 
 def test_given_values_are_not_searched(problem):
     graph, place = lent_graph(problem, problem.held_out)
-    found, _ = search_query(
+    found, _ = search_query_posterior(
         graph,
         place,
         problem.held_out,
         problem.prior,
-        own=ones(problem),
+        own_similarity=ones(problem),
         exponents=np.array([2.5]),
         pseudo_count=0.7,
         vote_share=0.3,
@@ -196,7 +209,7 @@ def test_the_power_of_an_overconfident_vote_is_below_one_and_of_a_timid_one_abov
         0.5,
         2.0,
     ):  # the grid's neighbours are 12 % apart; 4,000 rows find the temperature to a few percent
-        assert best_power(softmax(logits / inverse, axis=1), rows) == pytest.approx(
+        assert fit_vote_power(softmax(logits / inverse, axis=1), rows) == pytest.approx(
             inverse, rel=0.13
         )
 
@@ -206,7 +219,7 @@ def test_the_search_at_the_nearest_polytope_goes_through_its_stages(problem):
         problem.partition,
         problem.partition.place(problem.train.X),
         problem.train.one_hot(len(problem.prior)),
-        as_printed,
+        printed_variances,
     )
     tried = []
 
@@ -215,7 +228,7 @@ def test_the_search_at_the_nearest_polytope_goes_through_its_stages(problem):
         return [3.0, 1.0, 2.0, 1.0, 0.5][len(tried) - 1]
 
     stages = [lambda _: np.array([1.0, 2.0, 3.0]), lambda k: k + np.array([0.0, 0.25])]
-    found, log_density = search_nearest(
+    found, log_density = search_nearest_posterior(
         graph,
         problem.partition.place(problem.held_out.X),
         problem.held_out,
@@ -235,10 +248,10 @@ def test_of_equally_good_exponents_the_first_stays(problem):
         problem.partition,
         problem.partition.place(problem.train.X),
         problem.train.one_hot(len(problem.prior)),
-        as_printed,
+        printed_variances,
     )
     place = problem.partition.place(problem.held_out.X)
-    found, _ = search_nearest(
+    found, _ = search_nearest_posterior(
         graph,
         place,
         problem.held_out,
@@ -251,7 +264,9 @@ def test_of_equally_good_exponents_the_first_stays(problem):
 
 def test_smoothed_shares():
     masses = np.array([[3.0, 1.0], [0.0, 0.0]])
-    assert np.array_equal(smooth(masses, 4.0, np.array([0.25, 0.75])), [[0.5, 0.5], [0.25, 0.75]])
+    assert np.array_equal(
+        additive_smoothing(masses, 4.0, np.array([0.25, 0.75])), [[0.5, 0.5], [0.25, 0.75]]
+    )
 
 
 def test_the_posterior_of_the_nearest_polytope_is_bayes_rule():
@@ -284,10 +299,10 @@ def test_a_class_without_mass_has_no_share_and_no_nan():
 def test_the_posterior_around_a_query_mixes_masses_and_vote(problem):
     graph, place = lent_graph(problem, problem.held_out)
     found = QueryPosterior(2.0, 0.5, 0.25, 1.5, problem.prior)
-    visit = graph.visit(place, found.exponents)
+    visit = graph.query(place, found.exponents)
     posterior, log_density = found(visit, graph)
     vote = problem.forest.predict_proba(problem.held_out.X) ** 1.5
     vote /= vote.sum(axis=1, keepdims=True)
-    expected = 0.25 * vote + 0.75 * smooth(visit.masses[:, :, 0], 0.5, problem.prior)
+    expected = 0.25 * vote + 0.75 * additive_smoothing(visit.masses[:, :, 0], 0.5, problem.prior)
     np.testing.assert_allclose(posterior, expected, atol=1e-14)
     assert log_density is visit.log_density

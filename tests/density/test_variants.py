@@ -16,8 +16,8 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph import KernelDensityForest
 from kdgraph.density import KernelDensityGraph, variants
-from kdgraph.density.gaussians import per_sample
-from kdgraph.density.posterior import K_GRID, PSEUDO_COUNTS, VOTE_SHARES
+from kdgraph.density.gaussians import published_variances
+from kdgraph.density.posterior import EXPONENT_FACTOR_GRID, PSEUDO_COUNT_GRID, VOTE_SHARE_GRID
 
 # log densities down to -1e7 (variances of 1e-6) are differences of rounded numbers; probabilities
 # follow their exponentials
@@ -133,7 +133,7 @@ def queries(problem):
 def test_paper(problem, distance, floor):
     dense = Dense(problem, distance)
     variances = (dense.squares + 1e-6) / dense.size[:, None]
-    exponents = K_GRID * math.log(dense.n)
+    exponents = EXPONENT_FACTOR_GRID * math.log(dense.n)
     scores = [
         clipped_nll(problem.held_out.y, dense.posterior(problem.held_out.X, e)) for e in exponents
     ]
@@ -159,7 +159,7 @@ def test_paper_with_k_given_and_the_other_criterion(problem):
         atol=ROUNDING,
     )
     by_ece = fitted(problem, variant="paper", criterion="ece").posterior_.exponent
-    candidates = K_GRID * math.log(dense.n)
+    candidates = EXPONENT_FACTOR_GRID * math.log(dense.n)
     edges = np.arange(16) / 15
 
     def error(proba):
@@ -220,14 +220,14 @@ def test_weighted_variances_survive_an_offset(problem):
     """
     train = problem.partition.place(problem.train.X)
     graph = KernelDensityGraph(
-        problem.partition, train, problem.train.one_hot(len(problem.prior)), per_sample
+        problem.partition, train, problem.train.one_hot(len(problem.prior)), published_variances
     )
     expected = variants.weighted_gaussians(graph, train.points, 1.0).variances
     moved = KernelDensityGraph(
         problem.partition,
         type(train)(train.points + 1e6, train.codes),
         problem.train.one_hot(len(problem.prior)),
-        per_sample,
+        published_variances,
     )
     np.testing.assert_allclose(
         variants.weighted_gaussians(moved, train.points + 1e6, 1.0).variances, expected, rtol=1e-6
@@ -252,14 +252,14 @@ def test_kdgraph(problem, lend):
 
     best, lowest = None, math.inf
     vote = problem.forest.predict_proba(held_out.X)
-    for exponent in K_GRID * math.log(dense.n):
-        for a in PSEUDO_COUNTS:
+    for exponent in EXPONENT_FACTOR_GRID * math.log(dense.n):
+        for a in PSEUDO_COUNT_GRID:
             around = smoothed(held_out.X, exponent, a, without_self=lend)
-            for v in VOTE_SHARES:
+            for v in VOTE_SHARE_GRID:
                 score = clipped_nll(held_out.y, v * vote + (1 - v) * around)
                 if score < lowest - 1e-9:
                     best, lowest = (exponent, a, v), score
-    kdf = fitted(problem, lend_calibration=lend)
+    kdf = fitted(problem, use_calibration_rows=lend)
     assert (kdf.posterior_.exponent, kdf.posterior_.pseudo_count, kdf.posterior_.vote_share) == best
 
     variances = (dense.squares + dense.spacing()) / (dense.size[:, None] + 1)
@@ -284,7 +284,7 @@ def test_kdgraph(problem, lend):
 def test_the_automatic_floor_serves_every_variant(problem, variant):
     kdf = fitted(problem, variant=variant, floor="auto", alpha=0.2)
     log_density = kdf.posterior_(
-        kdf.graph_.visit(problem.partition.place(problem.held_out.X), kdf.posterior_.exponents),
+        kdf.graph_.query(problem.partition.place(problem.held_out.X), kdf.posterior_.exponents),
         kdf.graph_,
     )[1]
     rank = math.floor((len(problem.held_out) + 1) * 0.2)

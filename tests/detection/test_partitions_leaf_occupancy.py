@@ -50,4 +50,4 @@ def test_by_hand():
     np.testing.assert_array_equal(
         detector.score_samples([[-5.0], [5.9], [6.1], [99.0]]), [0.75, 0.75, 0.25, 0.25]
     )
-    assert detector.size_.tolist() == [0, 3, 1]  # the root is no leaf
+    assert detector.leaf_sizes_.tolist() == [0, 3, 1]  # the root is no leaf

@@ -16,7 +16,7 @@ from scipy import stats
 
 from kdgraph.distributions import Normal, Recalibrated, ScipyFamily, WeightedEcdf
 from kdgraph.errors import ParameterError
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
 PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.integers(1, 63).map(lambda i: i / 64))
 WEIGHTS = st.lists(st.integers(0, 5), min_size=12, max_size=12).filter(lambda w: w[0] > 0)
@@ -212,7 +212,7 @@ def test_what_makes_no_map(pits, weights, message):
 def test_it_is_written_and_read_to_the_bit():
     for base in bases(4).values():
         new = Recalibrated(base, WeightedEcdf.of(np.array([0.3, 0.6])))
-        again = read(to_bytes(new), "it").value
+        again = from_bytes(to_bytes(new), "it").value
         np.testing.assert_array_equal(
             again.ppf(np.array([0.2, 0.8])), new.ppf(np.array([0.2, 0.8]))
         )

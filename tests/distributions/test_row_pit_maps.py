@@ -17,7 +17,7 @@ from kdgraph.distributions import (
     WeightedEcdf,
 )
 from kdgraph.distributions.row_pit_maps import Stack
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
 
 def some(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
@@ -158,7 +158,7 @@ def test_effective_numbers_and_what_is_written():
     pit_map = RankedEcdf.of(pits, rows, weights)
     np.testing.assert_allclose(pit_map.n_eff, weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1))
     for each in (pit_map, ScoredEcdf.of(pits[rows], weights)):
-        again = read(to_bytes(Recalibrated(BASES["normal"], each)), "it").value
+        again = from_bytes(to_bytes(Recalibrated(BASES["normal"], each)), "it").value
         np.testing.assert_array_equal(again.ppf(0.3), Recalibrated(BASES["normal"], each).ppf(0.3))
 
 

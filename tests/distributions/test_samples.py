@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kdgraph.distributions import Recalibrated, WeightedEcdf, WeightedSamples
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
 
 def drawn(n: int = 5, m: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -100,7 +100,7 @@ def test_fewer_rows_and_what_is_written():
     given = WeightedSamples(*drawn())
     for index in (slice(1, 3), np.array([4, 0]), 2):
         np.testing.assert_array_equal(given[index].ppf(0.6), np.atleast_1d(given.ppf(0.6)[index]))
-    np.testing.assert_array_equal(read(to_bytes(given), "it").value.ppf(0.3), given.ppf(0.3))
+    np.testing.assert_array_equal(from_bytes(to_bytes(given), "it").value.ppf(0.3), given.ppf(0.3))
     assert given.sample(4, np.random.default_rng(0)).shape == (5, 4)
 
 

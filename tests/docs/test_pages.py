@@ -104,7 +104,7 @@ def test_parameters_are_those_of_the_configuration(hooks):
 @pytest.mark.parametrize(
     ("preset", "keys"),
     [
-        ("gated_cautious", ["price", "distance"]),  # through two files that it builds on
+        ("gated_cautious", ["max_mean_shift", "distance"]),  # through two files that it builds on
         pytest.param(
             "oe", ["changes.exposure.weight"], marks=pytest.mark.slow
         ),  # of a node that comes from the parents; imports torch

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap, features_of
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
 
 def rms(X: np.ndarray) -> float:
@@ -30,11 +30,11 @@ def test_it_is_pca_of_what_the_parent_sees_over_one_number(table, mlp):
     seen = mlp.transform(X).astype(float)
     expected = PCA(3).fit(seen).transform(seen)
     found = FeatureMap(dimensions=3, random_state=0).fit(mlp, X)
-    assert found.unit_ == pytest.approx(rms(expected))
+    assert found.scale_ == pytest.approx(rms(expected))
     np.testing.assert_allclose(found.transform(mlp, X), expected / rms(expected), atol=1e-12)
     assert rms(found.transform(mlp, X)) == pytest.approx(1.0)
     unscaled = FeatureMap(dimensions=3, scale="none", random_state=0).fit(mlp, X)
-    assert unscaled.unit_ == 1.0
+    assert unscaled.scale_ == 1.0
     np.testing.assert_allclose(unscaled.transform(mlp, X), expected, atol=1e-12)
 
 
@@ -51,18 +51,18 @@ def test_the_shape_of_the_space_stays():
 def test_the_unit_is_of_the_rows_in_fit(table, mlp):
     X, _ = table
     found = FeatureMap(source="rows", reduce="none").fit(mlp, X[:100])
-    assert found.unit_ == pytest.approx(rms(X[:100]))
-    assert np.array_equal(found.transform(mlp, X[100:]), X[100:] / found.unit_)
+    assert found.scale_ == pytest.approx(rms(X[:100]))
+    assert np.array_equal(found.transform(mlp, X[100:]), X[100:] / found.scale_)
 
 
 def test_leaves_reduced_and_as_they_are(table, forest):
     X, _ = table
     leaves = features_of(forest, X)
     plain = FeatureMap(reduce="none").fit(forest, X)
-    assert plain.unit_ == pytest.approx(rms(leaves.toarray()))
-    np.testing.assert_allclose(plain.transform(forest, X), leaves.toarray() / plain.unit_)
-    assert issparse(plain.vectors(forest, X)) and np.array_equal(
-        plain.vectors(forest, X).toarray(), plain.transform(forest, X)
+    assert plain.scale_ == pytest.approx(rms(leaves.toarray()))
+    np.testing.assert_allclose(plain.transform(forest, X), leaves.toarray() / plain.scale_)
+    assert issparse(plain.transform_sparse(forest, X)) and np.array_equal(
+        plain.transform_sparse(forest, X).toarray(), plain.transform(forest, X)
     )
     svd = (
         TruncatedSVD(20, random_state=np.random.RandomState(0).randint(np.iinfo(np.int32).max))
@@ -102,7 +102,7 @@ def test_constant_features_have_no_unit(reduce, value, table):
     parent = LogisticRegression().fit(table[0], table[1])
     X = np.full((20, 6), value)
     found = FeatureMap(reduce=reduce, random_state=0).fit(parent, X)
-    assert found.unit_ == 1.0
+    assert found.scale_ == 1.0
     np.testing.assert_allclose(
         np.ptp(found.transform(parent, X), axis=0), 0, atol=1e-6 * value
     )  # what rounding makes of large numbers
@@ -110,7 +110,7 @@ def test_constant_features_have_no_unit(reduce, value, table):
 
 def test_rows_that_are_all_in_one_leaf_have_no_unit(forest, table):
     X = np.repeat(table[0][:1], 9, axis=0)
-    assert FeatureMap(reduce="none").fit(forest, X).unit_ == 1.0
+    assert FeatureMap(reduce="none").fit(forest, X).scale_ == 1.0
 
 
 @pytest.mark.parametrize("reduce", ["none", "pca"])
@@ -125,7 +125,7 @@ def test_a_tree_of_one_leaf_puts_all_rows_in_one_place(reduce, table):
 def test_t_sne_knows_its_own_rows_alone(table, mlp):
     X, _ = table
     found = FeatureMap(reduce="tsne", dimensions=2, random_state=0).fit(mlp, X[:60])
-    assert found.is_joint and not FeatureMap().is_joint
+    assert found.is_transductive and not FeatureMap().is_transductive
     assert found.transform(mlp, X[:60]).shape == (60, 2) and rms(
         found.transform(mlp, X[:60])
     ) == pytest.approx(1.0)
@@ -160,7 +160,7 @@ def test_it_is_cloned_pickled_and_saved(options, table, forest):
     X = table[0][:50]
     made = FeatureMap(**options, random_state=0).fit(forest, X)
     assert clone(made).get_params() == made.get_params() and not hasattr(clone(made), "unit_")
-    for again in (pickle.loads(pickle.dumps(made)), read(to_bytes(made), "it").value):
+    for again in (pickle.loads(pickle.dumps(made)), from_bytes(to_bytes(made), "it").value):
         assert np.array_equal(again.transform(forest, X), made.transform(forest, X))
 
 

@@ -13,7 +13,7 @@ from kdgraph.calibration.local import DensityRatio, LocalRecalibration
 from kdgraph.calibration.top_label import HistogramBinning, TemperatureScaling
 from kdgraph.data.dataset import Dataset
 from kdgraph.features import FeatureMap, features_of
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 from kdgraph.runner.stages import fit
 
 RNG = np.random.default_rng(0)
@@ -21,8 +21,8 @@ P = RNG.dirichlet(np.ones(3), size=200)
 NET, PIXELS = RNG.normal(size=(200, 2)), RNG.normal(size=(200, 4))
 X = np.hstack([P, NET, PIXELS])
 Y = np.array([RNG.choice(3, p=p) for p in P])
-PARENT = GivenScores((("net", 2), ("pixels", 4))).fit(X)
-BARE = GivenScores().fit(P)
+PARENT = PrecomputedScores((("net", 2), ("pixels", 4))).fit(X)
+BARE = PrecomputedScores().fit(P)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_local_recalibration_looks_in_them():
 
 def test_proximity_is_that_of_features():
     rows = np.hstack([P, NET + 100 * (np.arange(200) % 2)[:, None]])  # two clusters
-    parent = GivenScores((("net", 2),)).fit(rows)
+    parent = PrecomputedScores((("net", 2),)).fit(rows)
     fitted = [
         DensityRatio(FrozenEstimator(each))
         .fit(x, Y, X_calibration=x[:100], y_calibration=Y[:100])
@@ -100,7 +100,7 @@ def test_a_run_tells_the_parent_which_columns_are_features():
         given_layers=(("net", 2), ("pixels", 4)),
     )
     parent = fit(
-        {"name": "scores", "_target_": "kdgraph.parents.GivenScores"},
+        {"name": "scores", "_target_": "kdgraph.parents.PrecomputedScores"},
         data.rows(np.arange(0)),
         seed=0,
         n_jobs=1,

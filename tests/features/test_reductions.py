@@ -12,7 +12,7 @@ from sklearn.manifold import TSNE
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kdgraph.errors import ParameterError
-from kdgraph.features.reductions import JointEmbedding, dense, reduction_of
+from kdgraph.features.reductions import TsneEmbedding, make_reduction, to_dense
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def features():
 
 
 def test_principal_components_are_scikit_learns(features):
-    found = reduction_of("pca", 3, features, 0).fit(features)
+    found = make_reduction("pca", 3, features, 0).fit(features)
     assert isinstance(found, PCA)
     assert np.array_equal(
         found.transform(features), PCA(3, random_state=0).fit(features).transform(features)
@@ -31,30 +31,33 @@ def test_principal_components_are_scikit_learns(features):
 
 def test_of_what_is_sparse_singular_vectors(features):
     sparse = csr_array(np.where(features > 0, features, 0))
-    found = reduction_of("pca", 3, sparse, 0).fit(sparse)
+    found = make_reduction("pca", 3, sparse, 0).fit(sparse)
     assert np.array_equal(
         found.transform(sparse), TruncatedSVD(3, random_state=0).fit(sparse).transform(sparse)
     )
 
 
-@pytest.mark.parametrize("make", [dense, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("make", [to_dense, csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize(
     ("shape", "expected"), [((60, 6), 6), ((60, 2), 2), ((3, 6), 3), ((60, 1), 1)]
 )
 def test_never_more_dimensions_than_rows_or_columns(make, shape, expected, features):
     rows = make(np.abs(features[: shape[0], : shape[1]]))
     if make is csr_array and shape[1] == 1:
-        assert reduction_of("pca", 20, rows, 0) is None  # one leaf is one dimension as it is
+        assert make_reduction("pca", 20, rows, 0) is None  # one leaf is one dimension as it is
         return
-    assert reduction_of("pca", 20, rows, 0).fit(rows).transform(rows).shape == (shape[0], expected)
+    assert make_reduction("pca", 20, rows, 0).fit(rows).transform(rows).shape == (
+        shape[0],
+        expected,
+    )
 
 
 def test_none_reduces_nothing(features):
-    assert reduction_of("none", 3, features, 0) is None
+    assert make_reduction("none", 3, features, 0) is None
 
 
 def test_t_sne_is_scikit_learns_on_one_thread(features):
-    found = JointEmbedding(2, 0).fit(features)
+    found = TsneEmbedding(2, 0).fit(features)
     with threadpool_limits(1):
         expected = TSNE(2, perplexity=59 / 3, init="pca", random_state=0, n_jobs=1).fit_transform(
             features
@@ -89,7 +92,7 @@ def test_t_sne_and_what_comes_before_it_are_fitted_on_one_thread(threads_seen, f
     sparse = csr_array(np.tile(np.abs(features), 10))
     with threadpool_limits(2):
         assert max(library["num_threads"] for library in threadpool_info()) == 2
-        JointEmbedding(2, 3).fit(sparse)
+        TsneEmbedding(2, 3).fit(sparse)
     assert threads_seen == {"before": 1, "t-SNE": (1, 1)}
 
 
@@ -104,11 +107,11 @@ def one_hot(rows: int, columns: int) -> csr_array:
 def test_t_sne_of_what_is_sparse_sees_fifty_dimensions(columns, monkeypatch):
     shapes = []
     monkeypatch.setattr(
-        JointEmbedding, "_embedded", lambda _, few: shapes.append(few.shape) or few[:, :2]
+        TsneEmbedding, "_fit_embedding", lambda _, few: shapes.append(few.shape) or few[:, :2]
     )
-    monkeypatch.setattr("kdgraph.features.reductions.LARGEST", 60 * 50)
+    monkeypatch.setattr("kdgraph.features.reductions.MAX_DENSE_SIZE", 60 * 50)
     sparse = one_hot(60, columns)
-    found = JointEmbedding(2, 0).fit(sparse)
+    found = TsneEmbedding(2, 0).fit(sparse)
     assert shapes == [(60, 50)]
     assert np.array_equal(found.transform(sparse[[7, 3]]), found.embedding_[[7, 3]])
     with pytest.raises(ValueError, match="row 1 is new"):
@@ -118,10 +121,10 @@ def test_t_sne_of_what_is_sparse_sees_fifty_dimensions(columns, monkeypatch):
 
 
 def test_large_arrays_of_leaves_are_refused(monkeypatch):
-    monkeypatch.setattr("kdgraph.features.reductions.LARGEST", 2**27)
+    monkeypatch.setattr("kdgraph.features.reductions.MAX_DENSE_SIZE", 2**27)
     sparse = one_hot(1000, 2**18)
     with pytest.raises(ParameterError) as caught:
-        dense(sparse)
+        to_dense(sparse)
     size = "1,000 rows × 262,144 leaves are an array of 2.0 GiB"
     assert (
         str(caught.value) == f"reduce=none is for few leaves, and {size}, above 1; use reduce=pca"
@@ -130,7 +133,7 @@ def test_large_arrays_of_leaves_are_refused(monkeypatch):
 
 @pytest.mark.parametrize(("dimensions", "columns"), [(3, 6), (2, 1), (4, 6)])
 def test_t_sne_in_other_dimensions(dimensions, columns, features):
-    assert JointEmbedding(dimensions, 0).fit(features[:12, :columns]).embedding_.shape == (
+    assert TsneEmbedding(dimensions, 0).fit(features[:12, :columns]).embedding_.shape == (
         12,
         dimensions,
     )
@@ -138,10 +141,10 @@ def test_t_sne_in_other_dimensions(dimensions, columns, features):
 
 def test_equal_rows_have_one_place_and_constant_ones_too(features):
     twice = np.vstack([features[:10], features[:5]])
-    found = JointEmbedding(2, 0).fit(twice).transform(twice)
+    found = TsneEmbedding(2, 0).fit(twice).transform(twice)
     assert np.array_equal(found[:5], found[10:])
     assert (
-        len(np.unique(JointEmbedding(2, 0).fit(np.ones((8, 3))).transform(np.ones((8, 3))), axis=0))
+        len(np.unique(TsneEmbedding(2, 0).fit(np.ones((8, 3))).transform(np.ones((8, 3))), axis=0))
         == 1
     )
 
@@ -155,7 +158,7 @@ def test_t_sne_has_no_place_for_new_rows(rows, which, features):
     asked = features[:2].copy()
     asked[rows] += 1e-12
     with pytest.raises(ValueError, match="t-SNE") as caught:
-        JointEmbedding(2, 0).fit(features).transform(asked)
+        TsneEmbedding(2, 0).fit(features).transform(asked)
     assert (
         str(caught.value)
         == f"t-SNE has no place for rows that it was not fitted on, and {which} new; use pca or"
@@ -165,7 +168,7 @@ def test_t_sne_has_no_place_for_new_rows(rows, which, features):
 
 def test_t_sne_of_three_rows_is_refused(features):
     with pytest.raises(ValueError, match=r"^t-SNE needs four rows, got 3$"):
-        JointEmbedding(2, 0).fit(features[:3])
+        TsneEmbedding(2, 0).fit(features[:3])
 
 
 def test_umap_is_an_extra(features, monkeypatch):
@@ -173,10 +176,10 @@ def test_umap_is_an_extra(features, monkeypatch):
     with pytest.raises(
         ParameterError, match=r"^reduce=umap needs umap-learn: pip install 'kdgraph\[umap\]'$"
     ):
-        reduction_of("umap", 2, features, 0)
+        make_reduction("umap", 2, features, 0)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("umap") is None, reason="umap-learn is not installed")
 def test_umap_where_it_is_installed(features):
-    found = reduction_of("umap", 2, features, 0).fit(features)
+    found = make_reduction("umap", 2, features, 0).fit(features)
     assert found.transform(features[:5]).shape == (5, 2)

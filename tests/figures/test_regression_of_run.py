@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.base import Evaluation, Model, Predictions
+from kdgraph.base import Evaluation, FittedModel, Predictions
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic, Rosenbrock
 from kdgraph.distributions import Normal, Recalibrated, WeightedEcdf
@@ -41,7 +41,9 @@ def run_of(source, *, with_table=True):
             )
     parent, calibrated = ({"distribution": given} for given in said.values())
     found = Predictions("test", 50, parent, calibrated, y=y, truth=splits.test.truth)
-    return Drawing(splits, Evaluation([], tables, [found]), (Model(None), Model(None)), NAMES), said
+    return Drawing(
+        splits, Evaluation([], tables, [found]), (FittedModel(None), FittedModel(None)), NAMES
+    ), said
 
 
 def test_moments_are_those_of_the_first_test_rows():

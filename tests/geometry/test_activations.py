@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from kdgraph import partition_of
-from kdgraph.geometry.activations import ActivationPartition, packed
+from kdgraph.geometry.activations import ActivationPartition, pack_bits
 from kdgraph.parents.networks import ModuleClassifier, MultilayerPerceptron
 
 
@@ -113,7 +113,7 @@ def test_similarity_of_a_large_network_is_the_product_of_hamming_similarities():
     # Float32 rounds: of 406,000 bits a few that are within 1e-6 of their kink may fall on the other
     # side than in float64.
     assert (
-        np.bitwise_count(codes ^ np.asfortranarray(packed(layers))).sum(axis=1) > 0
+        np.bitwise_count(codes ^ np.asfortranarray(pack_bits(layers))).sum(axis=1) > 0
     ).mean() < 0.1
     starts = np.concatenate([[0], np.cumsum(-(-partition.widths // 64))])
     for layer, width in enumerate(partition.widths):
@@ -165,7 +165,7 @@ def test_a_threshold_is_where_its_kink_is():
         nn.Sequential(linear, nn.Threshold(0.5, 0.0), last), output_bits=False
     ).encode(X)
     with torch.no_grad():
-        assert np.array_equal(codes, packed([(linear(torch.from_numpy(X)) > 0.5).numpy()]))
+        assert np.array_equal(codes, pack_bits([(linear(torch.from_numpy(X)) > 0.5).numpy()]))
 
 
 def test_dropout_and_batch_norm_are_read_in_eval_mode():
@@ -182,7 +182,7 @@ def test_dropout_and_batch_norm_are_read_in_eval_mode():
         X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
     )
     partition = partition_of(network)
-    place = partition.place(X)
+    place = partition.locate(X)
     assert np.array_equal(place.codes, partition.encode(X))
     assert partition.widths.tolist() == [30, 3]
     assert np.array_equal(
@@ -195,7 +195,7 @@ def test_functional_and_in_place_relus_of_the_dense_head_are_read():
     module = seeded(Functional)
     X = np.random.default_rng(0).random((5, 1, 6, 6)).astype(np.float32)
     partition = ActivationPartition(module, layers="head")
-    place = partition.place(X)
+    place = partition.locate(X)
     assert partition.widths.tolist() == [7, 6, 3]
     with torch.no_grad():
         enters = torch.relu(module.a(torch.from_numpy(X))).flatten(1)
@@ -206,7 +206,7 @@ def test_functional_and_in_place_relus_of_the_dense_head_are_read():
         place.points, enters, rtol=1e-5, atol=1e-6
     )  # float32 in batches of another size
     assert np.array_equal(
-        place.codes, packed([(first > 0).numpy(), (second > 0).numpy(), (p > 1 / 3).numpy()])
+        place.codes, pack_bits([(first > 0).numpy(), (second > 0).numpy(), (p > 1 / 3).numpy()])
     )
     everything = ActivationPartition(module)
     everything.encode(X)
@@ -245,7 +245,7 @@ def test_a_map_of_features_is_too_wide_to_be_an_embedding():
 
 def test_a_network_without_dense_relus_gives_the_last_ones_before():
     partition = ActivationPartition(seeded(Pictures), layers="head")
-    place = partition.place(np.random.default_rng(0).random((3, 1, 8, 8)).astype(np.float32))
+    place = partition.locate(np.random.default_rng(0).random((3, 1, 8, 8)).astype(np.float32))
     assert partition.widths.tolist() == [4 * 4 * 4, 3]
     assert place.points.shape == (3, 4)
 
@@ -257,13 +257,13 @@ def test_a_network_without_dense_relus_gives_the_last_ones_before():
 )
 def test_what_puts_out_probabilities_or_one_logit_is_understood(end, logits):
     body, X = seeded(lambda: dense(2, 20, logits)), np.random.default_rng(0).normal(size=(50, 2))
-    place = ActivationPartition(nn.Sequential(*body, end)).place(X)
+    place = ActivationPartition(nn.Sequential(*body, end)).locate(X)
     with torch.no_grad():
         out = body(torch.from_numpy(X.astype(np.float32))).double()
     expected = out.softmax(1) if logits == 3 else torch.cat([1 - out.sigmoid(), out.sigmoid()], 1)
     np.testing.assert_allclose(place.proba, expected, atol=1e-6)  # float32
     assert np.array_equal(
-        place.codes[:, -1], packed([place.proba > 1 / place.proba.shape[1]])[:, 0]
+        place.codes[:, -1], pack_bits([place.proba > 1 / place.proba.shape[1]])[:, 0]
     )
 
 
@@ -286,10 +286,10 @@ def test_a_network_without_relus_is_refused_in_one_line(module):
 def test_no_row_depends_on_the_rows_beside_it():
     module = seeded(lambda: dense(3, 300, 300, 4))
     X = np.random.default_rng(0).normal(size=(1300, 3))
-    place = ActivationPartition(module, n_jobs=2).place(X)
+    place = ActivationPartition(module, n_jobs=2).locate(X)
     some = np.random.default_rng(1).permutation(1300)[:77]
     for rows in ([700], some):
-        alone = ActivationPartition(module, n_jobs=1).place(X[rows])
+        alone = ActivationPartition(module, n_jobs=1).locate(X[rows])
         assert np.array_equal(alone.codes, place.codes[rows])
         assert np.array_equal(alone.proba, place.proba[rows])
 
@@ -311,7 +311,7 @@ def test_partition_of_finds_the_network_in_what_is_around_it(fitted):
     for parent in inside:
         assert np.array_equal(partition_of(parent).encode(X), codes)
     pipeline = make_pipeline(StandardScaler(), network).fit(X, X[:, 0] > 0)
-    place = partition_of(pipeline).place(X)
+    place = partition_of(pipeline).locate(X)
     assert np.array_equal(place.points, pipeline[0].transform(X))
 
 

@@ -105,7 +105,7 @@ def test_masses_and_nearest_polytopes_are_those_of_all_similarities(n, labels):
     )
     a, b = random_bits(37, ODD_WIDTHS), random_bits(n, ODD_WIDTHS, 1)
     for n_anchors in (None, n // 2 + 1):
-        masses, nearest = CodeIndex(packed(b), weights, ODD_WIDTHS, n_anchors=n_anchors).masses(
+        masses, nearest = CodeIndex(packed(b), weights, ODD_WIDTHS, n_anchors=n_anchors).query(
             packed(a), EXPONENTS
         )
         expected, expected_nearest = naive(by_hamming(a, b), weights, EXPONENTS, n_anchors)
@@ -132,8 +132,8 @@ def test_random_codes(data):
         seed
     ).random((n, n_classes))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(code_index, "_TILE", data.draw(st.sampled_from([1, 3, 8, 512])))
-        masses, nearest = CodeIndex(packed(b), weights, widths, n_anchors=n_anchors).masses(
+        patch.setattr(code_index, "_POLYTOPES_PER_TILE", data.draw(st.sampled_from([1, 3, 8, 512])))
+        masses, nearest = CodeIndex(packed(b), weights, widths, n_anchors=n_anchors).query(
             packed(a), exponents
         )
     similarity = by_hamming(a, b)
@@ -154,11 +154,11 @@ def test_no_bit_depends_on_the_threads_the_block_or_the_other_queries(monkeypatc
     )
 
     def masses(queries, n_jobs=1):
-        return CodeIndex(codes, weights, widths, n_jobs=n_jobs).masses(queries, EXPONENTS)
+        return CodeIndex(codes, weights, widths, n_jobs=n_jobs).query(queries, EXPONENTS)
 
     expected, expected_nearest = masses(queries)
     for block, n_jobs in itertools.product((1, 7, 128, 1000), (1, 2)):
-        monkeypatch.setattr(code_index, "_BLOCK", block)
+        monkeypatch.setattr(code_index, "_QUERY_BLOCK", block)
         found, nearest = masses(queries, n_jobs)
         assert np.array_equal(found, expected) and np.array_equal(nearest, expected_nearest)
     order = np.random.default_rng(2).permutation(301)
@@ -171,38 +171,38 @@ def test_one_exponent_gives_what_many_give_and_none_gives_the_nearest():
     widths = [100, 2]
     index = CodeIndex(packed(random_bits(600, widths)), np.eye(3)[np.arange(600) % 3], widths)
     queries = packed(random_bits(9, widths, 1))
-    masses, nearest = index.masses(queries, EXPONENTS)
+    masses, nearest = index.query(queries, EXPONENTS)
     for k, exponent in enumerate(EXPONENTS):
         assert np.array_equal(
-            index.masses(queries, np.array([exponent]))[0][:, :, 0], masses[:, :, k]
+            index.query(queries, np.array([exponent]))[0][:, :, 0], masses[:, :, k]
         )
-    nothing, alone = index.masses(queries, np.empty(0))
+    nothing, alone = index.query(queries, np.empty(0))
     assert nothing.shape == (9, 3, 0) and np.array_equal(alone, nearest)
-    masses, nearest = index.masses(queries[:0], EXPONENTS)
+    masses, nearest = index.query(queries[:0], EXPONENTS)
     assert masses.shape == (0, 3, len(EXPONENTS)) and nearest.shape == (0,)
 
 
 def test_of_equally_near_polytopes_the_lowest_is_nearest_in_whatever_class_and_tile(monkeypatch):
-    monkeypatch.setattr(code_index, "_TILE", 2)
+    monkeypatch.setattr(code_index, "_POLYTOPES_PER_TILE", 2)
     codes = np.array(
         [[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64
     )  # classes sort the other way round
     index = CodeIndex(codes, np.eye(5)[::-1], [4])
-    assert index.masses(
+    assert index.query(
         np.array([[0b0000], [0b0011], [0b1111], [0b1001]], dtype=np.uint64), np.array([1.0])
     )[1].tolist() == [1, 1, 0, 1]
 
 
 def test_only_anchors_are_nearest_but_all_lend_their_mass():
     codes = np.array([[0b00], [0b01], [0b11]], dtype=np.uint64)
-    masses, nearest = CodeIndex(codes, np.eye(3), [2], n_anchors=2).masses(codes, np.array([1.0]))
+    masses, nearest = CodeIndex(codes, np.eye(3), [2], n_anchors=2).query(codes, np.array([1.0]))
     assert nearest.tolist() == [0, 1, 1]
     assert np.array_equal(masses[:, :, 0], [[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]])
 
 
 def test_where_a_layer_shares_no_unit_there_is_no_mass_and_no_neighbour():
     codes = np.array([[0b01, 0b10], [0b11, 0b10]], dtype=np.uint64)
-    masses, nearest = CodeIndex(codes, np.array([[1.0], [3.0]]), [2, 2]).masses(
+    masses, nearest = CodeIndex(codes, np.array([[1.0], [3.0]]), [2, 2]).query(
         np.array([[0b01, 0b01], [0b10, 0b10]], dtype=np.uint64), np.array([0.0, 1e-6, 1.0])
     )
     assert nearest.tolist() == [-1, 1]
@@ -214,8 +214,8 @@ def test_the_rows_that_stand_for_polytopes():
     widths = [70, 3]
     codes, rows = packed(random_bits(50, widths)), np.array([3, 4, 9, 31, 40])
     weights, queries = np.random.default_rng(0).random((5, 2)), packed(random_bits(6, widths, 1))
-    some = CodeIndex(codes, weights, widths, rows=rows).masses(queries, EXPONENTS)
-    alone = CodeIndex(codes[rows], weights, widths).masses(queries, EXPONENTS)
+    some = CodeIndex(codes, weights, widths, rows=rows).query(queries, EXPONENTS)
+    alone = CodeIndex(codes[rows], weights, widths).query(queries, EXPONENTS)
     assert np.array_equal(some[0], alone[0]) and np.array_equal(some[1], alone[1])
 
 
@@ -227,13 +227,13 @@ def test_exponents_that_would_favour_the_far_are_refused(bad):
         " with distance"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        index.masses(np.zeros((1, 1), dtype=np.uint64), np.array([1.0, bad]))
+        index.query(np.zeros((1, 1), dtype=np.uint64), np.array([1.0, bad]))
 
 
 def test_no_array_of_all_pairs_is_made():
     codes, weights = packed(random_bits(4000, [64])), np.ones((4000, 1))
     tracemalloc.start()
-    CodeIndex(codes, weights, [64]).masses(codes, np.array([1.0]))
+    CodeIndex(codes, weights, [64]).query(codes, np.array([1.0]))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2e6  # all pairs would take 16e6 at one byte each

@@ -32,7 +32,7 @@ def test_mismatches_are_the_bits_that_differ(n, first, last):
 def test_the_share_that_matches_is_numpys_to_the_last_bit(width):
     counts, before = np.arange(width + 1), np.random.default_rng(0).random(width + 1)
     similarity = before.copy()
-    popcount.multiply_share(counts, float(width), width + 1, similarity)
+    popcount.multiply_match_fraction(counts, float(width), width + 1, similarity)
     assert np.array_equal(similarity, before * (1.0 - counts / width))
 
 
@@ -67,7 +67,7 @@ def test_powers():
     )
     found = np.empty(len(logs))
     for exponent in (0, 1e-3, 0.3, 1, 2.5, 40, 166, 1e6):
-        popcount.powers(logs, exponent, len(logs), found)
+        popcount.power_from_log2(logs, exponent, len(logs), found)
         x = exponent * logs
         expected = np.where(x > -1022, np.exp2(x.astype(np.longdouble)), 0).astype(np.float64)
         error = np.abs(found - expected) / np.where(expected > 0, expected, 1)
@@ -85,7 +85,7 @@ def test_powers_of_zero():
         (1.0, [0, 1, 0]),
         (1e300, [0, 1, 0]),
     ):
-        popcount.powers(logs, exponent, 3, found)
+        popcount.power_from_log2(logs, exponent, 3, found)
         assert found.tolist() == expected
 
 
@@ -95,8 +95,8 @@ def test_weighted_sum_and_largest(n):
     assert popcount.weighted_sum(x, weight) == pytest.approx(
         math.fsum(x * weight), rel=1e-14
     )  # at most 512 positive terms
-    assert popcount.largest(x, n, 0.0) == max(x, default=0.0)
-    assert popcount.largest(x, n // 2, 0.5) == max([0.5, *x[: n // 2]])
+    assert popcount.max_value(x, n, 0.0) == max(x, default=0.0)
+    assert popcount.max_value(x, n // 2, 0.5) == max([0.5, *x[: n // 2]])
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,6 @@ def test_weighted_sum_and_largest(n):
 )
 def test_the_nearest_so_far(similarity, before, expected):
     assert (
-        popcount.nearer(np.array(similarity), max(similarity), np.array([3, 8, 5]), *before)
+        popcount.update_nearest(np.array(similarity), max(similarity), np.array([3, 8, 5]), *before)
         == expected
     )

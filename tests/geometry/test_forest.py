@@ -53,7 +53,7 @@ def test_codes_are_the_leaves_that_scikit_learn_gives(fitted, queries, n_jobs):
 
 def test_votes_are_the_forests_own_probabilities_to_the_last_bit(fitted, queries):
     partition = ForestPartition(fitted)
-    assert np.array_equal(partition.vote(partition.place(queries)), fitted.predict_proba(queries))
+    assert np.array_equal(partition.vote(partition.locate(queries)), fitted.predict_proba(queries))
 
 
 def test_a_threshold_counts_as_in_the_forest(fitted, blobs):
@@ -101,7 +101,7 @@ def test_similarity_of_any_number_of_rows_and_trees(m, n, trees, spiral):
 
 
 def test_rows_are_embedded_as_they_are(spiral, spiral_forest):
-    place = ForestPartition(spiral_forest).place(spiral[0].astype(np.float32))
+    place = ForestPartition(spiral_forest).locate(spiral[0].astype(np.float32))
     assert place.points.dtype == np.float64
     assert np.array_equal(place.points, spiral[0].astype(np.float32))
     assert np.array_equal(place[3:5].codes, place.codes[3:5])
@@ -146,7 +146,7 @@ def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
         *blobs
     )
     partition, scaled = partition_of(pipeline), pipeline[0].transform(queries)
-    place = partition.place(queries)
+    place = partition.locate(queries)
     assert np.array_equal(place.codes, pipeline[1].apply(scaled))
     assert np.array_equal(partition.encode(queries), place.codes)
     assert np.array_equal(place.points, scaled)
@@ -155,7 +155,7 @@ def test_a_pipeline_is_read_behind_its_transformations(blobs, queries):
     assert np.array_equal(
         partition.similarity(place.codes[:3], place.codes[:3]).diagonal(), np.ones(3)
     )
-    assert partition.index(place.codes[:1], np.ones((1, 2))).masses(
+    assert partition.index(place.codes[:1], np.ones((1, 2))).query(
         place.codes[:1], np.array([1.0])
     )[1].tolist() == [0]
 

@@ -33,7 +33,7 @@ def problem(forest, X, y):
     groups = polytopes_of(codes)
     weight = np.random.default_rng(3).uniform(0.1, 3, 400)
     labels = np.eye(y.max() + 1)[y[:400]] * weight[:, None]
-    codes, class_weights = codes[groups.row], groups.sum(labels)
+    codes, class_weights = codes[groups.representatives], groups.sum_by_polytope(labels)
     queries = partition.encode(np.vstack([X[400:], 50 * X[:50], X[:40]]))
     return partition.index(codes, class_weights), codes, class_weights, queries
 
@@ -48,7 +48,7 @@ def problems(spiral, blobs, spiral_forest, blob_forest):
 def test_masses_and_nearest_polytopes_are_those_of_all_similarities(
     monkeypatch, problems, name, share
 ):
-    monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
     index, codes, class_weights, queries = problems[name]
     masses, nearest = index.masses(queries, EXPONENTS)
     expected, expected_nearest = dense(codes, class_weights, queries, EXPONENTS)
@@ -67,12 +67,10 @@ def test_no_bit_depends_on_the_way_of_counting_the_block_or_the_threads(
     for share in (MEMBERS, COMPARISON):
         for block in (1, 7, 128, 1000):
             for n_jobs in (1, 2):
-                monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
-                monkeypatch.setattr(leaf_index, "_BLOCK", block)
+                monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
+                monkeypatch.setattr(leaf_index, "_QUERY_BLOCK", block)
                 results.append(
-                    LeafIndex(codes, class_weights, starts, n_jobs=n_jobs).masses(
-                        queries, EXPONENTS
-                    )
+                    LeafIndex(codes, class_weights, starts, n_jobs=n_jobs).query(queries, EXPONENTS)
                 )
     for masses, nearest in results[1:]:
         assert np.array_equal(masses, results[0][0])
@@ -93,7 +91,7 @@ def test_small_leaves_are_walked_over_and_large_ones_compared(monkeypatch, leaf_
         )
     i = np.arange(1000)
     codes = np.column_stack([i // leaf_size, i])
-    LeafIndex(codes, np.ones((1000, 1)), np.array([0, 1000, 2000])).masses(
+    LeafIndex(codes, np.ones((1000, 1)), np.array([0, 1000, 2000])).query(
         codes[:100], np.array([1.0])
     )
     assert called == [expected]
@@ -110,9 +108,9 @@ def test_random_codes(share, data):
     n_classes, n_anchors = data.draw(st.integers(1, 3)), data.draw(st.integers(1, len(codes)))
     weights = np.random.default_rng(0).integers(0, 3, (len(codes), n_classes)).astype(float)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaf_index, "_SIMD_SHARE", share)
+        patch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
         index = LeafIndex(codes, weights, np.arange(n_trees + 1) * n_leaves, n_anchors=n_anchors)
-        masses, nearest = index.masses(queries, np.array([0.5, 3.0]))
+        masses, nearest = index.query(queries, np.array([0.5, 3.0]))
     expected, expected_nearest = dense(codes, weights, queries, [0.5, 3.0], n_anchors)
     np.testing.assert_allclose(masses, expected, rtol=ROUNDING, atol=0)
     assert np.array_equal(nearest, expected_nearest)
@@ -120,12 +118,12 @@ def test_random_codes(share, data):
 
 @WAYS
 def test_of_equally_near_polytopes_the_lowest_is_nearest(monkeypatch, share):
-    monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
     codes = np.array(
         [[3, 3], [2, 0], [0, 2], [2, 1], [1, 2]]
     )  # sorted by leaf, the order is another one
     index = LeafIndex(codes, np.ones((5, 1)), np.array([0, 4, 8]))
-    assert index.masses(np.array([[2, 2], [0, 3], [1, 0]]), np.array([1.0]))[1].tolist() == [
+    assert index.query(np.array([[2, 2], [0, 3], [1, 0]]), np.array([1.0]))[1].tolist() == [
         1,
         0,
         1,
@@ -134,22 +132,22 @@ def test_of_equally_near_polytopes_the_lowest_is_nearest(monkeypatch, share):
 
 @WAYS
 def test_only_anchors_are_nearest_but_all_lend_their_mass(monkeypatch, share):
-    monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
     codes = np.array([[0, 0], [0, 1], [1, 1], [2, 2]])
     index = LeafIndex(codes, np.eye(4), np.array([0, 3, 6]), n_anchors=2)
-    masses, nearest = index.masses(np.array([[1, 1], [2, 2], [0, 1]]), np.array([1.0]))
+    masses, nearest = index.query(np.array([[1, 1], [2, 2], [0, 1]]), np.array([1.0]))
     assert nearest.tolist() == [1, -1, 1]
     assert np.array_equal(masses[:, :, 0], [[0, 0.5, 1, 0], [0, 0, 0, 1], [0.5, 1, 0.5, 0]])
 
 
 @WAYS
 def test_a_query_that_shares_no_leaf_has_no_mass_and_no_neighbour(monkeypatch, share):
-    monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
     codes = np.array([[0, 0], [1, 1], [1, 0]])
     index = LeafIndex(
         codes, np.ones((3, 2)), np.array([0, 4, 8])
     )  # leaves 2 and 3 of each tree hold no polytope
-    masses, nearest = index.masses(np.array([[2, 3], [3, 2], [1, 3]]), np.array([0.5]))
+    masses, nearest = index.query(np.array([[2, 3], [3, 2], [1, 3]]), np.array([0.5]))
     assert nearest.tolist() == [-1, -1, 1]
     assert np.array_equal(masses[:2], np.zeros((2, 2, 1)))
     assert masses[2, 0, 0] == pytest.approx(2 * 0.5**0.5, rel=ROUNDING)
@@ -157,26 +155,26 @@ def test_a_query_that_shares_no_leaf_has_no_mass_and_no_neighbour(monkeypatch, s
 
 def test_no_queries_and_no_exponents():
     index = LeafIndex(np.array([[0, 0], [1, 1]]), np.ones((2, 3)), np.array([0, 2, 4]))
-    masses, nearest = index.masses(np.empty((0, 2), dtype=np.int32), np.array([1.0]))
+    masses, nearest = index.query(np.empty((0, 2), dtype=np.int32), np.array([1.0]))
     assert (masses.shape, nearest.shape) == ((0, 3, 1), (0,))
-    masses, nearest = index.masses(np.array([[1, 1]]), np.empty(0))
+    masses, nearest = index.query(np.array([[1, 1]]), np.empty(0))
     assert (masses.shape, nearest.tolist()) == ((1, 3, 0), [1])
 
 
 @WAYS
 @pytest.mark.parametrize("p", [2**16 - 2, 2**16 - 1, 2**16, 2**16 + 1])
 def test_every_polytope_is_found_where_numbers_outgrow_16_bits(monkeypatch, share, p):
-    monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
     index = LeafIndex(np.arange(p)[:, None], np.ones((p, 1)), np.array([0, p + 1]))
     queries = np.array([[0], [p - 3], [p - 2], [p - 1], [p]])  # nothing lies in leaf p
-    masses, nearest = index.masses(queries, np.array([1.0]))
+    masses, nearest = index.query(queries, np.array([1.0]))
     assert nearest.tolist() == [0, p - 3, p - 2, p - 1, -1]
     assert masses.ravel().tolist() == [1, 1, 1, 1, 0]
 
 
 @WAYS
 def test_seventy_thousand_polytopes(monkeypatch, share):
-    monkeypatch.setattr(leaf_index, "_SIMD_SHARE", share)
+    monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
     i = np.random.default_rng(0).permutation(70_000)
     codes = np.column_stack([i // 300, i % 300, i % 7])
     weights = np.column_stack([i % 2, 1 - i % 2]).astype(float)
@@ -184,7 +182,7 @@ def test_seventy_thousand_polytopes(monkeypatch, share):
         [[0, 0, 0], [0, 0, 0], [0, 0, 1], [1, 0, 0]]
     )
     queries[:, 2] %= 7
-    masses, nearest = LeafIndex(codes, weights, np.array([0, 300, 600, 607])).masses(
+    masses, nearest = LeafIndex(codes, weights, np.array([0, 300, 600, 607])).query(
         queries, np.array([1.0, 4.0])
     )
     expected, expected_nearest = dense(codes, weights, queries, [1.0, 4.0])

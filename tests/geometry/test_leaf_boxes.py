@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from kdgraph.geometry import LeafBoxes, Place, leaf_boxes, partition_of
+from kdgraph.geometry import LeafBoxes, Locations, leaf_boxes, partition_of
 
 ROUNDING = 1e-12
 """Distances are added in another order."""
@@ -65,18 +65,18 @@ def test_they_are_those_of_the_decision_paths(forest, min_samples, seed):
     y, queries = rng.integers(3, size=60), X[:30] + rng.normal(size=(30, 5))
     forest = forest.set_params(random_state=seed).fit(X, y)
     partition = partition_of(forest)
-    boxes = LeafBoxes(partition, partition.place(X), min_samples)
+    boxes = LeafBoxes(partition, partition.locate(X), min_samples)
     share, distance = by_decision_paths(forest, X, queries, min_samples)
     np.testing.assert_allclose(
-        boxes.by_feature(partition.place(queries)), share, rtol=0, atol=ROUNDING
+        boxes.outside_by_feature(partition.locate(queries)), share, rtol=0, atol=ROUNDING
     )
     np.testing.assert_allclose(
-        boxes.by_feature(partition.place(queries), "distance"),
+        boxes.outside_by_feature(partition.locate(queries), "distance"),
         distance,
         rtol=ROUNDING,
         atol=ROUNDING,
     )
-    assert not boxes.by_feature(partition.place(X)).any()
+    assert not boxes.outside_by_feature(partition.locate(X)).any()
 
 
 @pytest.fixture(scope="module")
@@ -97,15 +97,18 @@ def test_no_training_row_is_outside_however_its_numbers_are_rounded(scale):
     partition = partition_of(
         ExtraTreesClassifier(10, random_state=0).fit(X, rng.integers(2, size=300))
     )
-    place = partition.place(X * scale)
+    place = partition.locate(X * scale)
     boxes = LeafBoxes(partition, place)
-    assert not boxes.by_feature(place).any() and not boxes.by_feature(place, "distance").any()
+    assert (
+        not boxes.outside_by_feature(place).any()
+        and not boxes.outside_by_feature(place, "distance").any()
+    )
 
 
 def test_boxes_of_more_rows_are_wider(partition, blobs, queries):
     place, there = partition.place(blobs[0]), partition.place(queries)
     found = [
-        LeafBoxes(partition, place, m).by_feature(there, "distance")
+        LeafBoxes(partition, place, m).outside_by_feature(there, "distance")
         for m in (1, 3, 20, 600, 10_000)
     ]
     assert all(
@@ -124,14 +127,17 @@ def test_neither_threads_nor_blocks_nor_other_rows_change_a_bit(
     blob_forest, partition, blobs, queries, outside, monkeypatch
 ):
     train, there = partition.place(blobs[0]), partition.place(queries)
-    usual = LeafBoxes(partition, train, 3).by_feature(there, outside)
+    usual = LeafBoxes(partition, train, 3).outside_by_feature(there, outside)
     alone = [
-        LeafBoxes(partition, train, 3).by_feature(there[i : i + 1], outside) for i in range(40)
+        LeafBoxes(partition, train, 3).outside_by_feature(there[i : i + 1], outside)
+        for i in range(40)
     ]
     np.testing.assert_array_equal(np.concatenate(alone), usual[:40])
-    monkeypatch.setattr(leaf_boxes, "_BLOCK", 7)
+    monkeypatch.setattr(leaf_boxes, "_QUERY_BLOCK", 7)
     threaded = partition_of(blob_forest, n_jobs=2)
-    np.testing.assert_array_equal(LeafBoxes(threaded, train, 3).by_feature(there, outside), usual)
+    np.testing.assert_array_equal(
+        LeafBoxes(threaded, train, 3).outside_by_feature(there, outside), usual
+    )
 
 
 def test_a_missing_value_is_outside_of_nothing_and_bounds_nothing():
@@ -141,17 +147,17 @@ def test_a_missing_value_is_outside_of_nothing_and_bounds_nothing():
     X[X[:, 1] > 0, 2] = np.nan
     forest = RandomForestClassifier(5, random_state=0).fit(X, y)
     partition = partition_of(forest)
-    place = partition.place(X)
+    place = partition.locate(X)
     boxes = LeafBoxes(partition, place, 1)
     for outside in ("share", "distance"):
-        assert not boxes.by_feature(place, outside).any()
-        found = boxes.by_feature(
-            partition.place(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), outside
+        assert not boxes.outside_by_feature(place, outside).any()
+        found = boxes.outside_by_feature(
+            partition.locate(np.array([[np.nan, np.nan, np.nan], [90.0, 90.0, 90.0]])), outside
         )
         assert np.isfinite(found).all() and not found[0].any() and found[1, 1] > 0
     assert np.isinf(boxes.boxes).any() and not np.isnan(boxes.boxes).any()
     np.testing.assert_allclose(
-        boxes.unit, np.nanmax(X, axis=0) - np.nanmin(X, axis=0), rtol=1e-7
+        boxes.feature_range, np.nanmax(X, axis=0) - np.nanmin(X, axis=0), rtol=1e-7
     )  # of rounded values
 
 
@@ -160,10 +166,10 @@ def test_rows_that_the_forest_was_not_fitted_on_leave_no_leaf_without_a_box(
 ):
     """Of four rows, in most leaves there is none."""
     boxes = LeafBoxes(partition, partition.place(blobs[0][:4]))
-    assert (boxes.box_of >= 0).sum() == sum(
+    assert (boxes.node_box >= 0).sum() == sum(
         (tree.children_left < 0).sum() for tree in partition.trees
     )
-    assert np.isfinite(boxes.by_feature(partition.place(queries), "distance")).all()
+    assert np.isfinite(boxes.outside_by_feature(partition.place(queries), "distance")).all()
 
 
 def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
@@ -174,9 +180,11 @@ def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
         make_pipeline(make_pipeline(StandardScaler()), make_pipeline(forest)).fit(X, y)
     )
     bare = partition_of(forest.fit(scaled.transform(X), y))
-    found = LeafBoxes(piped, piped.place(X), 2).by_feature(piped.place(queries), "distance")
-    expected = LeafBoxes(bare, bare.place(scaled.transform(X)), 2).by_feature(
-        bare.place(scaled.transform(queries)), "distance"
+    found = LeafBoxes(piped, piped.locate(X), 2).outside_by_feature(
+        piped.locate(queries), "distance"
+    )
+    expected = LeafBoxes(bare, bare.locate(scaled.transform(X)), 2).outside_by_feature(
+        bare.locate(scaled.transform(queries)), "distance"
     )
     np.testing.assert_array_equal(found, expected)
 
@@ -187,18 +195,18 @@ def test_what_is_not_of_that_forest_is_refused(partition, blobs):
     with pytest.raises(
         ValueError, match="codes and points are not of the forest whose boxes these are"
     ):
-        boxes.by_feature(
-            Place(place.points, np.zeros_like(place.codes))
+        boxes.outside_by_feature(
+            Locations(place.points, np.zeros_like(place.codes))
         )  # roots, which are no leaves
     with pytest.raises(
         ValueError, match="codes and points are not of the forest whose boxes these are"
     ):
-        boxes.by_feature(Place(place.points[:, :2], place.codes))
-    boxes.box_of += len(boxes.boxes)
+        boxes.outside_by_feature(Locations(place.points[:, :2], place.codes))
+    boxes.node_box += len(boxes.boxes)
     with pytest.raises(
         ValueError, match="codes and points are not of the forest whose boxes these are"
     ):
-        boxes.by_feature(place)
+        boxes.outside_by_feature(place)
 
 
 def test_a_network_has_none(blobs):
@@ -212,4 +220,4 @@ def test_a_network_has_none(blobs):
         TypeError,
         match="boxes are those of the leaves of a forest or tree, got a partition without leaves",
     ):
-        LeafBoxes(partition, partition.place(blobs[0]))
+        LeafBoxes(partition, partition.locate(blobs[0]))

@@ -21,8 +21,8 @@ def geodesic_distance(codes, leaf_starts):
     similarities.
     """
     groups = polytopes_of(codes)
-    index = LeafIndex(codes[groups.row], np.eye(len(groups)), leaf_starts)
-    return 1 - index.masses(codes, np.array([1.0]))[0][:, groups.of_row, 0]
+    index = LeafIndex(codes[groups.representatives], np.eye(len(groups)), leaf_starts)
+    return 1 - index.query(codes, np.array([1.0]))[0][:, groups.polytope_of_row, 0]
 
 
 def assert_is_a_metric(distance, codes):

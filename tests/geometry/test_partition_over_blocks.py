@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from kdgraph.density import KernelDensityForest
-from kdgraph.geometry.partition import over_blocks
+from kdgraph.geometry.partition import map_blocks
 
 
 def squares(rows: np.ndarray, power: int) -> tuple[np.ndarray, int]:
@@ -33,7 +33,7 @@ def test_every_block_once_with_its_rows(n_jobs, backend, size):
 
     def collect() -> int:
         n = 0
-        for block, (value, length) in over_blocks(partial(squares, power=2), rows, blocks, n_jobs):
+        for block, (value, length) in map_blocks(partial(squares, power=2), rows, blocks, n_jobs):
             found[block] += value
             n += length
         return n
@@ -47,7 +47,7 @@ def test_every_block_once_with_its_rows(n_jobs, backend, size):
 
 
 def test_no_row_no_block():
-    assert list(over_blocks(np.sum, np.empty(0), [], 2)) == []
+    assert list(map_blocks(np.sum, np.empty(0), [], 2)) == []
 
 
 @pytest.mark.slow

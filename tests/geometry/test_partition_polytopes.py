@@ -42,7 +42,7 @@ def test_equal_codes_are_one_polytope_numbered_by_first_appearance(codes):
 @given(CODES, st.data())
 def test_the_polytopes_of_the_first_rows_are_those_of_these_rows_alone(codes, data):
     n = data.draw(st.integers(1, len(codes)))
-    assert_groups(polytopes_of(codes).of_first(n), codes[:n])
+    assert_groups(polytopes_of(codes).head(n), codes[:n])
 
 
 def test_codes_of_a_forest(spiral, spiral_forest):
@@ -50,8 +50,8 @@ def test_codes_of_a_forest(spiral, spiral_forest):
     found = polytopes_of(codes)
     _, inverse, size = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     assert len(found) == len(size)
-    assert np.array_equal(codes[found.row][found.of_row], codes)
-    assert np.array_equal(found.size[found.of_row], size[inverse.ravel()])
+    assert np.array_equal(codes[found.representatives][found.polytope_of_row], codes)
+    assert np.array_equal(found.sizes[found.polytope_of_row], size[inverse.ravel()])
 
 
 def test_codes_whose_hashes_collide_are_told_apart(monkeypatch):
@@ -68,6 +68,8 @@ def test_codes_whose_hashes_collide_are_told_apart(monkeypatch):
 
 def test_sums_and_the_share_of_polytopes_with_one_row():
     found = polytopes_of(np.array([[0], [1], [0], [2]]))
-    assert np.array_equal(found.sum(np.array([1.0, 2.0, 4.0, 8.0])), [5, 2, 8])
-    assert np.array_equal(found.sum(np.arange(8.0).reshape(4, 2)), [[4, 6], [2, 3], [6, 7]])
+    assert np.array_equal(found.sum_by_polytope(np.array([1.0, 2.0, 4.0, 8.0])), [5, 2, 8])
+    assert np.array_equal(
+        found.sum_by_polytope(np.arange(8.0).reshape(4, 2)), [[4, 6], [2, 3], [6, 7]]
+    )
     assert found.singleton_share == pytest.approx(2 / 3, abs=1e-15)

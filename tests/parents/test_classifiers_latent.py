@@ -14,10 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 from kdgraph import KernelDensityForest
 from kdgraph.detection import TreeHamming
-from kdgraph.geometry import kind_of, partition_of
-from kdgraph.parents.classifiers import LatentClassifier, clone_for_other_labels
+from kdgraph.geometry import partition_kind, partition_of
+from kdgraph.parents.classifiers import LatentClassifier, clone_for_new_labels
 from kdgraph.parents.networks import ConvolutionalAutoencoder
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.run_config.pairs import takes
 
 
@@ -64,12 +64,12 @@ def test_it_takes_what_its_encoder_takes():
     assert takes(made(), "three_d_array") and not takes(made(), "two_d_array")
     vectors = LatentClassifier(PCA(), ExtraTreesClassifier())
     assert takes(vectors, "two_d_array") and not takes(vectors, "three_d_array")
-    assert kind_of(made()) == "forest"
+    assert partition_kind(made()) == "forest"
 
 
 def test_polytopes_are_those_of_the_forest_on_latents(digits, fitted):
     X, latents = digits[0], fitted.encoder.transform(digits[0])
-    place = partition_of(fitted).place(X)
+    place = partition_of(fitted).locate(X)
     np.testing.assert_array_equal(place.codes, partition_of(fitted.classifier).encode(latents))
     np.testing.assert_array_equal(place.points, latents)
 
@@ -88,7 +88,7 @@ def test_a_kernel_density_forest_stands_on_it(digits, fitted):
 
 
 def test_it_is_read_again_to_the_bit(digits, fitted):
-    again = read(to_bytes(fitted), "it").value
+    again = from_bytes(to_bytes(fitted), "it").value
     np.testing.assert_array_equal(again.predict_proba(digits[0]), fitted.predict_proba(digits[0]))
     assert type(again) is LatentClassifier and set(again.get_params()) == set(fitted.get_params())
 
@@ -107,7 +107,7 @@ def test_permuted_labels_train_the_forest_again_and_not_the_encoder(digits, fitt
     assert len(np.unique(codes[:300, 0])) > 1.5 * len(
         np.unique(given[:300, 0])
     )  # labels that say nothing need more leaves
-    again = read(to_bytes(detector, {"parent": fitted}), "it", {"parent": fitted}).value
+    again = from_bytes(to_bytes(detector, {"parent": fitted}), "it", {"parent": fitted}).value
     np.testing.assert_array_equal(again.score_samples(X[300:]), detector.score_samples(X[300:]))
     bare = TreeHamming(made(), set_size=20, random_state=0).fit(
         X[:300], y[:300], X_calibration=X[300:]
@@ -122,7 +122,7 @@ def test_what_may_learn_from_labels_is_trained_again(digits):
     fitted = LatentClassifier(StandardScaler(), ExtraTreesClassifier(5, random_state=0)).fit(
         X, y
     )  # nobody says that it does not
-    copy = clone_for_other_labels(fitted, 0)
+    copy = clone_for_new_labels(fitted, 0)
     assert (
         type(copy) is LatentClassifier
         and not hasattr(copy.encoder, "scale_")

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from kdgraph import DensityGate, KernelDensityForest
 from kdgraph.calibration import ScoreMap
 from kdgraph.calibration.top_label import HistogramBinning
-from kdgraph.detection import LeafBox, NearestNeighbours
+from kdgraph.detection import KthNeighbourDistance, LeafBox
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import GlobalPit, LocalPit
 
@@ -33,7 +33,7 @@ NAMES = {
     "ExtraTreesClassifier": ExtraTreesClassifier,
     "GaussianLinear": GaussianLinear,
     "HistGradientBoostingClassifier": HistGradientBoostingClassifier,
-    "NearestNeighbours": NearestNeighbours,
+    "NearestNeighbours": KthNeighbourDistance,
 }
 """What a user of the advice has imported."""
 MODELS = [
@@ -42,7 +42,7 @@ MODELS = [
     ScoreMap(FOREST, random_state=0),
     HistogramBinning(FOREST, random_state=0),
     LeafBox(FOREST, random_state=0),
-    NearestNeighbours(random_state=0),
+    KthNeighbourDistance(random_state=0),
     GlobalPit(GaussianLinear(), random_state=0),
     LocalPit(GaussianLinear(), random_state=0),
 ]

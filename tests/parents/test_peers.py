@@ -15,8 +15,8 @@ from sklearn.linear_model import QuantileRegressor
 from sklearn.multioutput import MultiOutputRegressor
 
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily, WeightedSamples
-from kdgraph.parents import PredictiveRegressor
-from kdgraph.parents.predictive import Given
+from kdgraph.parents import ProbabilisticRegressor
+from kdgraph.parents.predictive import ExternalDistribution
 from kdgraph.recalibration import (
     ConformalPit,
     DensityPit,
@@ -71,7 +71,7 @@ def test_ngboost_predicts_the_family_that_it_was_fitted_with(family):
     booster = ngboost.NGBRegressor(
         Dist=getattr(distns, family), n_estimators=10, verbose=False, random_state=0
     )
-    parent = PredictiveRegressor(booster).fit(X[TRAIN], Y[TRAIN])
+    parent = ProbabilisticRegressor(booster).fit(X[TRAIN], Y[TRAIN])
     theirs = parent.regressor_.pred_dist(X[TEST])
     ours = parent.predict_dist(X[TEST])
     assert isinstance(ours, ScipyFamily) and len(ours) == 100
@@ -85,7 +85,7 @@ def test_ngboost_predicts_the_family_that_it_was_fitted_with(family):
 def test_ngboost_behind_every_recalibrator():
     ngboost = pytest.importorskip("ngboost", reason=MISSING.format("ngboost"))
     booster = ngboost.NGBRegressor(n_estimators=10, verbose=False, random_state=0)
-    for said in recalibrated(PredictiveRegressor(booster).fit(X[TRAIN], Y[TRAIN]), Y):
+    for said in recalibrated(ProbabilisticRegressor(booster).fit(X[TRAIN], Y[TRAIN]), Y):
         check(said, Y[TEST])
 
 
@@ -97,10 +97,10 @@ def test_counts_of_ngboost_have_steps():
     booster = ngboost.NGBRegressor(
         Dist=distns.Poisson, n_estimators=10, verbose=False, random_state=0
     )
-    parent = PredictiveRegressor(booster).fit(X[TRAIN], counts[TRAIN])
+    parent = ProbabilisticRegressor(booster).fit(X[TRAIN], counts[TRAIN])
     ours = parent.predict_dist(X[TEST])
     mean = parent.regressor_.pred_dist(X[TEST]).mu
-    assert isinstance(ours, Given)
+    assert isinstance(ours, ExternalDistribution)
     np.testing.assert_allclose(ours.cdf(counts[TEST]), stats.poisson(mean).cdf(counts[TEST]))
     np.testing.assert_allclose(ours.mean(), mean)
     given = {"X_calibration": X[CALIBRATION], "y_calibration": counts[CALIBRATION]}
@@ -119,7 +119,7 @@ def test_a_quantile_forest_behind_every_recalibrator(rounded):
     y = np.round(np.maximum(Y - 0.7, 0), 1) if rounded else Y
     forest = forests.RandomForestQuantileRegressor(20, min_samples_leaf=5, random_state=0)
     arguments = {"quantiles": list(LEVELS)}
-    parent = PredictiveRegressor(forest, method="predict", arguments=arguments, levels=LEVELS)
+    parent = ProbabilisticRegressor(forest, method="predict", arguments=arguments, levels=LEVELS)
     parent.fit(X[TRAIN], y[TRAIN])
     before, *after = recalibrated(parent, y)
     np.testing.assert_array_equal(
@@ -152,7 +152,9 @@ def test_quantile_regressors_of_scikit_learn_by_a_column_for_each_level():
     for models in (boosters, lines):
         side_by_side = MultiOutputRegressor(models[0])
         side_by_side.estimators_ = models
-        parent = PredictiveRegressor(FrozenEstimator(side_by_side), method="predict", levels=levels)
+        parent = ProbabilisticRegressor(
+            FrozenEstimator(side_by_side), method="predict", levels=levels
+        )
         parent.fit(X[TRAIN], Y[TRAIN])
         columns = np.column_stack([model.predict(X[TEST]) for model in models])
         np.testing.assert_array_equal(
@@ -167,7 +169,7 @@ def test_tables_of_samples_may_be_data_frames():
         def ensemble(self, X):
             return pd.DataFrame(X[:, :1] + np.arange(5.0))
 
-    parent = PredictiveRegressor(Frames(), method="ensemble").fit(X, Y)
+    parent = ProbabilisticRegressor(Frames(), method="ensemble").fit(X, Y)
     assert isinstance(parent.predict_dist(X[:3]), WeightedSamples)
     np.testing.assert_allclose(parent.predict(X[:3]), X[:3, 0] + 2)
 

@@ -19,8 +19,8 @@ from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.distributions import Distribution, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.errors import ParameterError
-from kdgraph.parents import GaussianLinear, PredictiveRegressor, distribution_of
-from kdgraph.persistence import read, to_bytes
+from kdgraph.parents import GaussianLinear, ProbabilisticRegressor, distribution_from_predictions
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.run_config import check
 
 SHAPE, SCALE = np.array([1.0, 4.0, 9.0]), np.array([2.0, 1.0, 3.0])
@@ -50,7 +50,7 @@ class LikeNgboost:
     "given", [FROZEN, LikeNgboost(FROZEN), Bare(FROZEN)], ids=["scipy", "ngboost", "bare"]
 )
 def test_whatever_has_cdf_and_ppf(given):
-    said, y = distribution_of(given), np.array([1.0, 3.0, 40.0])
+    said, y = distribution_from_predictions(given), np.array([1.0, 3.0, 40.0])
     assert (
         isinstance(said, Distribution)
         and len(said) == 3
@@ -74,15 +74,15 @@ def test_whatever_has_cdf_and_ppf(given):
         said.mean(), FROZEN.mean(), rtol=0.01
     )  # of the bare one by 64 quantiles
     np.testing.assert_allclose(said.var(), FROZEN.var(), rtol=0.1)
-    assert distribution_of(said) is said
+    assert distribution_from_predictions(said) is said
 
 
 def test_arrays_are_samples_or_quantiles():
     values = np.array([[3.0, 1.0, 2.0], [5.0, 5.0, 8.0]])
-    said = distribution_of(values)
+    said = distribution_from_predictions(values)
     assert isinstance(said, WeightedSamples)
     np.testing.assert_allclose(said.mean(), [2, 6])
-    grid = distribution_of(values.tolist(), levels=(0.2, 0.5, 0.8))
+    grid = distribution_from_predictions(values.tolist(), quantile_levels=(0.2, 0.5, 0.8))
     assert isinstance(grid, QuantileGrid)
     np.testing.assert_array_equal(grid.ppf(0.5), [2, 5])
 
@@ -106,7 +106,7 @@ def test_arrays_are_samples_or_quantiles():
 )
 def test_what_is_no_distribution(given, message):
     with pytest.raises(TypeError) as caught:
-        distribution_of(given)
+        distribution_from_predictions(given)
     assert str(caught.value) == message
 
 
@@ -135,31 +135,32 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_regressor_of_ones_own(rows):
     X, y = rows
-    parent = PredictiveRegressor(Bayesian()).fit(X, y)
+    parent = ProbabilisticRegressor(Bayesian()).fit(X, y)
     mean, sd = BayesianRidge().fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(parent.predict(X), mean)
     np.testing.assert_allclose(parent.predict_dist(X).ppf(0.9), stats.norm(mean, sd).ppf(0.9))
     assert parent.n_features_in_ == 2 and not hasattr(parent.regressor, "coef_")
-    frozen = PredictiveRegressor(FrozenEstimator(parent.regressor_)).fit(X[:5], -y[:5])
+    frozen = ProbabilisticRegressor(FrozenEstimator(parent.regressor_)).fit(X[:5], -y[:5])
     np.testing.assert_array_equal(frozen.predict(X), parent.predict(X))
-    ours = PredictiveRegressor(GaussianLinear()).fit(X, y)
+    ours = ProbabilisticRegressor(GaussianLinear()).fit(X, y)
     np.testing.assert_array_equal(
         ours.predict_dist(X).ppf(0.9), GaussianLinear().fit(X, y).predict_dist(X).ppf(0.9)
     )
     np.testing.assert_array_equal(
-        read(to_bytes(ours), "it").value.predict_dist(X).ppf(0.9), ours.predict_dist(X).ppf(0.9)
+        from_bytes(to_bytes(ours), "it").value.predict_dist(X).ppf(0.9),
+        ours.predict_dist(X).ppf(0.9),
     )
 
 
 def test_samples_and_quantiles_of_a_forest(rows):
     X, y = rows
     trees = Trees(15, random_state=0)
-    drawn = PredictiveRegressor(trees, method="members").fit(X, y)
+    drawn = ProbabilisticRegressor(trees, method="members").fit(X, y)
     np.testing.assert_allclose(
         drawn.predict(X), RandomForestRegressor(15, random_state=0).fit(X, y).predict(X)
     )
     levels = [0.1, 0.5, 0.9]
-    by_level = PredictiveRegressor(
+    by_level = ProbabilisticRegressor(
         trees, method="members", arguments={"quantiles": levels}, levels=levels
     ).fit(X, y)
     np.testing.assert_allclose(
@@ -172,20 +173,21 @@ def test_samples_and_quantiles_of_a_forest(rows):
 )
 def test_means_and_deviations_of_scikit_learn_are_normal_distributions(rows, regressor):
     X, y = rows
-    parent = PredictiveRegressor(regressor).fit(X, y)
+    parent = ProbabilisticRegressor(regressor).fit(X, y)
     mean, sd = clone(regressor).fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(
         parent.predict_dist(X).ppf(0.9), stats.norm(mean, sd).ppf(0.9), rtol=1e-9
     )
-    frozen = PredictiveRegressor(FrozenEstimator(parent.regressor_)).fit(X, y)
+    frozen = ProbabilisticRegressor(FrozenEstimator(parent.regressor_)).fit(X, y)
     np.testing.assert_array_equal(frozen.predict_dist(X).ppf(0.9), parent.predict_dist(X).ppf(0.9))
     np.testing.assert_array_equal(
-        read(to_bytes(parent), "it").value.predict_dist(X).ppf(0.9), parent.predict_dist(X).ppf(0.9)
+        from_bytes(to_bytes(parent), "it").value.predict_dist(X).ppf(0.9),
+        parent.predict_dist(X).ppf(0.9),
     )
 
 
 def test_a_deviation_of_zero_is_a_very_narrow_distribution():
-    said = distribution_of((np.array([2.0, 0.0]), np.zeros(2)))
+    said = distribution_from_predictions((np.array([2.0, 0.0]), np.zeros(2)))
     np.testing.assert_allclose(said.interval(0.99)[1], [2, 0], rtol=1e-11, atol=1e-280)
     assert np.isfinite(said.cdf(np.array([2.0, 0.0]))).all()
 
@@ -230,7 +232,7 @@ def test_from_a_configuration(rows):
 
 def test_a_regressor_without_distributions_is_refused(rows):
     with pytest.raises(ParameterError) as caught:
-        PredictiveRegressor(LinearRegression()).fit(*rows)
+        ProbabilisticRegressor(LinearRegression()).fit(*rows)
     assert (
         str(caught.value)
         == "method must be one that LinearRegression has and that predicts distributions, got None"

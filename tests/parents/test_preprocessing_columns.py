@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import ParameterError
-from kdgraph.parents import Preprocess, Untouched, column_encoder
+from kdgraph.parents import NoPreprocessing, Preprocess, column_encoder
 
 NAN = np.nan
 TRAIN = np.array([[1.0, 0.0, 7.0], [NAN, 2.0, 7.0], [5.0, NAN, 7.0], [9.0, 2.0, 7.0]])
@@ -173,13 +173,13 @@ class TestAround:
         ],
     )
     def test_auto_is_ordinal_for_trees_alone(self, parent, encoder):
-        pipeline = Preprocess().around(parent, dataset())
+        pipeline = Preprocess().wrap(parent, dataset())
         assert [name for name, _ in pipeline.steps] == ["columns", "model"]
         assert pipeline["model"] is parent
         assert isinstance(pipeline["columns"].transformers[-1][1], encoder)
 
     def test_categories_can_be_chosen(self):
-        one_hot = Preprocess(categories="one_hot", max_categories=2).around(
+        one_hot = Preprocess(categories="one_hot", max_categories=2).wrap(
             RandomForestClassifier(), dataset()
         )
         assert one_hot["columns"].transformers[-1][1].max_categories == 2
@@ -187,16 +187,16 @@ class TestAround:
     def test_a_parent_stays_alone_where_nothing_is_to_be_done(self):
         parent, numbers = LogisticRegression(), dataset(np.nan_to_num(TRAIN), categorical=False)
         images = Dataset.from_labels("images", np.zeros((4, 1, 2, 2)), np.arange(4) % 2)
-        assert Preprocess().around(parent, numbers) is parent
-        assert Preprocess(standardize=True).around(parent, images) is parent
-        assert Preprocess(standardize=True).around(parent, numbers) is not parent
-        assert Preprocess().around(parent, dataset(TRAIN, categorical=False)) is not parent
+        assert Preprocess().wrap(parent, numbers) is parent
+        assert Preprocess(standardize=True).wrap(parent, images) is parent
+        assert Preprocess(standardize=True).wrap(parent, numbers) is not parent
+        assert Preprocess().wrap(parent, dataset(TRAIN, categorical=False)) is not parent
 
     def test_rows_that_are_not_for_training_may_be_the_only_ones_with_missing_values(self):
         X = np.nan_to_num(TRAIN)
         pipeline = (
             Preprocess()
-            .around(LogisticRegression(), dataset(X, categorical=False), has_missing=True)
+            .wrap(LogisticRegression(), dataset(X, categorical=False), has_missing=True)
             .fit(X, [0, 1, 0, 1])
         )
         filled = pipeline.predict_proba(np.median(X, axis=0, keepdims=True))
@@ -204,12 +204,12 @@ class TestAround:
 
     def test_untouched(self):
         parent = HistGradientBoostingClassifier()
-        assert Untouched().around(parent, dataset(), has_missing=True) is parent
+        assert NoPreprocessing().wrap(parent, dataset(), has_missing=True) is parent
 
     def test_it_can_be_pickled(self):
         pipeline = (
             Preprocess()
-            .around(RandomForestClassifier(3, random_state=0), dataset())
+            .wrap(RandomForestClassifier(3, random_state=0), dataset())
             .fit(TRAIN, [0, 1, 0, 1])
         )
         assert np.array_equal(

@@ -15,14 +15,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parents import Design, GammaGlm
-from kdgraph.parents.preprocessing import LogColumns
-from kdgraph.persistence import read, to_bytes
+from kdgraph.parents.preprocessing import SelectAndLog
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.runner.stages import fit
 
 NAMES = ("weight", "grade", "depth", "kind")
 
 
-@parametrize_with_checks([LogColumns([0])])
+@parametrize_with_checks([SelectAndLog([0])])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -46,7 +46,7 @@ def stones() -> Dataset:
 
 def test_it_is_what_scikit_learn_makes_of_the_same_columns(stones):
     design = Design(log=("weight",), one_hot=("grade",), standardize=True)
-    made = design.around(LinearRegression(), stones).fit(stones.X, stones.y)
+    made = design.wrap(LinearRegression(), stones).fit(stones.X, stones.y)
     known = ColumnTransformer(
         [
             ("log", make_pipeline(FunctionTransformer(np.log), StandardScaler()), [0]),
@@ -66,7 +66,7 @@ def test_it_is_what_scikit_learn_makes_of_the_same_columns(stones):
 def test_columns_are_chosen_in_their_order(stones):
     made = (
         Design(columns=("depth", "weight"), log=("weight",))
-        .around(LinearRegression(), stones)
+        .wrap(LinearRegression(), stones)
         .fit(stones.X, stones.y)
     )
     np.testing.assert_array_equal(
@@ -79,9 +79,7 @@ def test_a_gamma_model_of_the_right_design_knows_the_exponent(stones):
     deviation 1/√50.
     """
     made = (
-        Design(log=("weight",), one_hot=("grade",))
-        .around(GammaGlm(), stones)
-        .fit(stones.X, stones.y)
+        Design(log=("weight",), one_hot=("grade",)).wrap(GammaGlm(), stones).fit(stones.X, stones.y)
     )
     assert made[-1].coef_[0] == pytest.approx(1.7, abs=0.06)
     said = made.predict_dist(stones.X)
@@ -91,7 +89,7 @@ def test_a_gamma_model_of_the_right_design_knows_the_exponent(stones):
 def test_a_value_that_no_training_row_has_and_a_missing_number(stones):
     made = (
         Design(one_hot=("grade",), columns=("grade", "depth"))
-        .around(LinearRegression(), stones)
+        .wrap(LinearRegression(), stones)
         .fit(stones.X, stones.y)
     )
     rows = np.array([[1.0, 7.0, np.nan, 0.0]])
@@ -102,7 +100,7 @@ def test_it_survives_being_saved_and_is_what_a_run_fits(stones):
     node = {"_target_": "kdgraph.parents.GammaGlm", "name": "gamma_glm"}
     design = {"_target_": "kdgraph.parents.Design", "log": ["weight"], "one_hot": ["grade"]}
     made = fit(node, stones, preprocess=design, seed=0, n_jobs=1)
-    again = read(to_bytes(made), "it").value
+    again = from_bytes(to_bytes(made), "it").value
     np.testing.assert_array_equal(
         again.predict_dist(stones.X).ppf(0.9), made.predict_dist(stones.X).ppf(0.9)
     )
@@ -110,9 +108,9 @@ def test_it_survives_being_saved_and_is_what_a_run_fits(stones):
 
 def test_what_cannot_be_is_told_in_a_line(stones):
     with pytest.raises(DataError) as caught:
-        Design(log=("carat",)).around(LinearRegression(), stones)
+        Design(log=("carat",)).wrap(LinearRegression(), stones)
     assert str(caught.value) == "stones has no column 'carat'; it has weight, grade, depth, kind"
-    made = Design(log=("weight",)).around(LinearRegression(), stones).fit(stones.X, stones.y)
+    made = Design(log=("weight",)).wrap(LinearRegression(), stones).fit(stones.X, stones.y)
     with pytest.raises(DataError) as caught:
         made.predict(np.array([[1.0, 0, 60, 0], [-2.0, 0, 60, 0]]))
     assert str(caught.value) == "column 0 must be above 0 for its logarithm, got -2 in row 1"
@@ -125,4 +123,4 @@ def test_images_pass(stones):
         "pictures", np.zeros((4, 1, 8, 8), np.float32), np.arange(4) % 2, np.array([0, 1]), ()
     )
     model = LinearRegression()
-    assert Design().around(model, images) is model
+    assert Design().wrap(model, images) is model

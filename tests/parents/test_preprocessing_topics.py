@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.errors import DataError
-from kdgraph.parents import Topics
+from kdgraph.parents import LatentSemanticAnalysis
 
 
 def counts(n: int = 40, d: int = 12) -> Dataset:
@@ -24,7 +24,9 @@ def counts(n: int = 40, d: int = 12) -> Dataset:
 @pytest.mark.parametrize("normalize", [True, False])
 def test_rows_are_weighed_and_reduced_as_scikit_learn_does(normalize):
     data = counts()
-    model = Topics(3, normalize).around(ExtraTreesClassifier(10, random_state=0), data)
+    model = LatentSemanticAnalysis(3, normalize).wrap(
+        ExtraTreesClassifier(10, random_state=0), data
+    )
     model.fit(data.X, data.y)
     reduced = TruncatedSVD(3, random_state=0).fit_transform(
         TfidfTransformer().fit_transform(data.X)
@@ -37,13 +39,17 @@ def test_rows_are_weighed_and_reduced_as_scikit_learn_does(normalize):
 
 def test_there_are_never_more_singular_vectors_than_there_can_be():
     data = counts(d=4)
-    assert Topics(100).around(ExtraTreesClassifier(), data)["reduce"].n_components == 3
+    assert (
+        LatentSemanticAnalysis(100).wrap(ExtraTreesClassifier(), data)["reduce"].n_components == 3
+    )
 
 
 def test_the_same_rows_give_the_same_topics():
     data = counts()
     once, again = (
-        Topics(5).around(ExtraTreesClassifier(5, random_state=0), data).fit(data.X, data.y)
+        LatentSemanticAnalysis(5)
+        .wrap(ExtraTreesClassifier(5, random_state=0), data)
+        .fit(data.X, data.y)
         for _ in range(2)
     )
     assert np.array_equal(once[:-1].transform(data.X), again[:-1].transform(data.X))
@@ -56,4 +62,6 @@ def test_what_is_no_count_of_words_is_refused():
             DataError,
             match=r"^these has no counts of words to learn topics from; choose preprocess=default$",
         ):
-            Topics().around(ExtraTreesClassifier(), Dataset.from_labels("these", X, data.y))
+            LatentSemanticAnalysis().wrap(
+                ExtraTreesClassifier(), Dataset.from_labels("these", X, data.y)
+            )

@@ -13,7 +13,7 @@ from kdgraph.config import compose
 from kdgraph.distributions import as_distribution
 from kdgraph.errors import ParameterError
 from kdgraph.parents import GammaGlm
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from tests.companions import assert_rows_agree
 from tests.sklearn_checks import with_checks
 
@@ -127,5 +127,5 @@ def test_its_configuration_and_a_saved_one():
     X, y = rows()
     glm = build(compose(["parent=gamma_glm", "dataset=heteroscedastic"]).parent)
     assert glm.get_params() == GammaGlm().get_params()
-    again = read(to_bytes(glm.fit(X, y)), "it").value
+    again = from_bytes(to_bytes(glm.fit(X, y)), "it").value
     np.testing.assert_array_equal(again.predict_dist(X).ppf(0.3), glm.predict_dist(X).ppf(0.3))

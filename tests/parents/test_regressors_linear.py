@@ -73,6 +73,6 @@ def test_behind_an_encoder_it_predicts_distributions_and_a_classifier_does_not()
     data = Dataset(
         "d", X, np.arange(5.0), np.empty(0), ("a", "b"), "regression", categories=(None, ("u", "v"))
     )
-    parent = Preprocess().around(GaussianLinear(), data).fit(X, data.y)
+    parent = Preprocess().wrap(GaussianLinear(), data).fit(X, data.y)
     np.testing.assert_array_equal(parent.predict_dist(X).mean(), parent.predict(X))
-    assert not hasattr(Preprocess().around(LogisticRegression(), data), "predict_dist")
+    assert not hasattr(Preprocess().wrap(LogisticRegression(), data), "predict_dist")

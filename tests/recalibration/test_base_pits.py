@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamily, WeightedSamples
 from kdgraph.metrics import coverage
-from kdgraph.parents import GaussianLinear, NearestOutcomes
+from kdgraph.parents import GaussianLinear, NearestNeighbourRegressor
 from kdgraph.recalibration import ConformalPit, GlobalPit, IsotonicPit, LocalPit
 from kdgraph.recalibration.base import pits_of
 
@@ -119,7 +119,7 @@ def test_counts_by_their_neighbours_are_covered():
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, size=(2000, 1))
     y = rng.poisson(1 + 4 * X[:, 0]).astype(float)
-    parent = NearestOutcomes(k=50).fit(X[:800], y[:800])
+    parent = NearestNeighbourRegressor(k=50).fit(X[:800], y[:800])
     for recalibrator in RECALIBRATORS:
         model = recalibrator(parent, random_state=0).fit(
             X, y, X_calibration=X[800:1400], y_calibration=y[800:1400]

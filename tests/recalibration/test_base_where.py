@@ -154,7 +154,7 @@ def test_rows_as_given_and_as_the_parent_sees_them(parts, units):
     """
     (X, y), (X_held, _), (X_test, _) = parts
     table = Dataset("table", X, y, np.empty(0), ("weight", "depth"), "regression")
-    parent = Design(log=("weight",), columns=("weight",)).around(GaussianLinear(), table).fit(X, y)
+    parent = Design(log=("weight",), columns=("weight",)).wrap(GaussianLinear(), table).fit(X, y)
     seen = distances(np.log(X_test[:, :1]), np.log(X_held[:, :1]), units)
     is_algorithm_1(parent, parts, seen, 1e-6, where="input", units=units)
     is_algorithm_1(

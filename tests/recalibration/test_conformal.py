@@ -13,7 +13,7 @@ from kdgraph.data.simulations import Heteroscedastic
 from kdgraph.distributions import ConformalIntervals, LinearMap, Normal, Recalibrated
 from kdgraph.errors import ParameterError
 from kdgraph.parents import GaussianLinear
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import (
     ConformalPit,
     GlobalPit,
@@ -221,7 +221,7 @@ def test_it_is_written_and_read():
         model.set_params(estimator=GaussianLinear(), random_state=0)
         groups = np.array(["a", "b"])[np.arange(80) % 2] if model.takes_groups else None
         model.fit(X, y, groups=groups)
-        again = read(to_bytes(model), "it").value
+        again = from_bytes(to_bytes(model), "it").value
         np.testing.assert_array_equal(
             again.predict_dist(X, groups).interval(0.8), model.predict_dist(X, groups).interval(0.8)
         )

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.distributions import LocalisedIntervals, Normal
 from kdgraph.parents import GaussianLinear
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import ConformalPit, LocalisedConformalPit, LocalPit
 
 
@@ -131,7 +131,7 @@ def test_rows_beside_it_change_nothing_and_it_is_written_and_read(where):
     np.testing.assert_array_equal(
         model.predict_dist(X)[some].interval(0.6), (low[some], high[some])
     )
-    again = read(to_bytes(model), "it").value
+    again = from_bytes(to_bytes(model), "it").value
     np.testing.assert_array_equal(again.predict_dist(X).interval(0.6), (low, high))
     assert again.describe() == model.describe() and model.describe()["n_correcting"] == 30
 

@@ -18,13 +18,13 @@ from kdgraph.distributions import Distribution, Normal, WeightedSamples
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import coverage
 from kdgraph.parents.networks.quantile_networks import (
-    DRAWN,
-    LEVELS,
-    LevelHead,
-    LevelModule,
-    LevelNetwork,
+    _PREDICTED_LEVELS,
+    _SAMPLED_LEVELS_PER_STEP,
+    SimultaneousQuantileHead,
+    SimultaneousQuantileModule,
+    SimultaneousQuantileNetwork,
 )
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import DensityPit
 
 Q = np.array([0.005, 0.05, 0.3, 0.5, 0.7, 0.95, 0.995])
@@ -198,7 +198,7 @@ def test_the_same_seed_gives_the_same_bits_and_a_file_too():
     said = model.predict_dist(X).ppf(Q)
     np.testing.assert_array_equal(again.predict_dist(X).ppf(Q), said)
     assert not np.array_equal(other.predict_dist(X).ppf(Q), said)
-    kept = read(to_bytes(model), "it").value
+    kept = from_bytes(to_bytes(model), "it").value
     np.testing.assert_array_equal(kept.predict_dist(X).ppf(Q), said)
     assert kept.describe() == model.describe() == {"n_rows": 60, **model.network_.describe()}
 
@@ -225,7 +225,7 @@ def test_the_loss_is_the_mean_of_scikit_learns():
         for j in range(5)
     ]
     outputs = torch.from_numpy(np.stack([values, levels], axis=2).astype(np.float32))
-    loss = LevelHead(standard=True).loss(
+    loss = SimultaneousQuantileHead(is_standardised=True).loss(
         outputs,
         *(torch.from_numpy((each).astype(np.float32)) for each in (z, weight / weight.mean())),
     )
@@ -234,12 +234,12 @@ def test_the_loss_is_the_mean_of_scikit_learns():
 
 def test_a_network_of_levels_begins_at_a_standard_normal_distribution():
     said = (
-        LevelNetwork(max_epochs=0, device="cpu", random_state=0)
+        SimultaneousQuantileNetwork(max_epochs=0, device="cpu", random_state=0)
         .fit([[0.0], [1.0]], [5.0, 6.0])
         .predict_dist([[3.0]])
     )
     np.testing.assert_allclose(
-        said.ppf(np.array(LEVELS))[0], stats.norm.ppf(LEVELS), atol=1e-5
+        said.ppf(np.array(_PREDICTED_LEVELS))[0], stats.norm.ppf(_PREDICTED_LEVELS), atol=1e-5
     )  # Float32
 
 
@@ -248,9 +248,11 @@ def test_levels_in_training_are_drawn_from_all_of_the_unit_interval():
     level.
     """
     torch.manual_seed(0)
-    module = LevelModule(2, (3,), scores=True).train()
+    module = SimultaneousQuantileModule(2, (3,), uses_normal_scores=True).train()
     with torch.no_grad():
         values, levels = module(torch.zeros(4000, 2)).numpy().transpose(2, 0, 1).astype(float)
-    assert (np.floor(levels * DRAWN) == np.arange(DRAWN)).all()
-    assert stats.kstest(levels[:, 0] * DRAWN, "uniform").pvalue > 1e-3
+    assert (
+        np.floor(levels * _SAMPLED_LEVELS_PER_STEP) == np.arange(_SAMPLED_LEVELS_PER_STEP)
+    ).all()
+    assert stats.kstest(levels[:, 0] * _SAMPLED_LEVELS_PER_STEP, "uniform").pvalue > 1e-3
     np.testing.assert_allclose(values, stats.norm.ppf(levels), atol=1e-4)

@@ -292,7 +292,7 @@ def test_missing_values_and_columns_of_a_frame_reach_a_parent_that_encodes_them(
     X[::7, 0] = np.nan
     splits = make_splits(Heteroscedastic(), n_train=10, n_test=10, rng=np.random.default_rng(0))
     two_columns = splits.train.__class__("two", X, y, np.empty(0), ("a", "b"), "regression")
-    parent = Preprocess().around(GaussianLinear(), two_columns)
+    parent = Preprocess().wrap(GaussianLinear(), two_columns)
     by_array = GlobalPit(parent, random_state=0).fit(X, y)
     assert np.isfinite(by_array.predict(X)).all()
     by_frame = GlobalPit(parent, random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]), y)

@@ -21,7 +21,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.metrics import mse_mean
 from kdgraph.metrics.regression import coverage
 from kdgraph.parents import GaussianLinear
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import GlobalPit, LocalPit
 from kdgraph.recalibration.local_linear import without_slopes
 
@@ -376,7 +376,7 @@ def test_spaces(space):
     model = LocalPit(GaussianLinear(), k=20, random_state=0, **space).fit(*train, **calibration)
     given = model.predict_dist(X)
     assert np.isfinite(given.crps(y)).all() and len(given) == 40
-    again = read(to_bytes(model), "it").value
+    again = from_bytes(to_bytes(model), "it").value
     np.testing.assert_array_equal(again.predict_dist(X).mean(), given.mean())
 
 

@@ -39,7 +39,7 @@ def other(name: str, id: int) -> dict:
 def moved(of: dict | None) -> dict:
     return {
         "name": "moved",
-        "_target_": "kdgraph.parents.networks.GradientSign",
+        "_target_": "kdgraph.parents.networks.FastGradientSign",
         "of": of and {k: of[k] for k in of if k != "name"},
     }
 

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from kdgraph.base import Model, Predictions
+from kdgraph.base import FittedModel, Predictions
 from kdgraph.calibration.top_label import IsotonicConfidence
 from kdgraph.config import compose
 from kdgraph.metrics import TopLabel, ece, nll_top
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 from kdgraph.report.run_table import run_table
 from kdgraph.runner import evaluate
 from kdgraph.runner.run import run
@@ -135,8 +135,8 @@ def test_test_rows_with_scores_that_no_calibration_row_had_are_warned_of():
     X, y = np.stack([score, 1 - score], axis=1), (rng.random(400) > score).astype(int)
     X[:200] = X[:200, ::-1]
     y[:200] = 1 - y[:200]
-    parent = FrozenEstimator(GivenScores().fit(X))
-    model = Model(
+    parent = FrozenEstimator(PrecomputedScores().fit(X))
+    model = FittedModel(
         parent,
         {"calibrator": IsotonicConfidence(parent).fit(X, y, X_calibration=X, y_calibration=y)},
     )

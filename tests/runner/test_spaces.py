@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.config import compose
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, asked, lce, mlce, space_of
@@ -78,7 +78,7 @@ def test_it_is_the_metric_on_the_feature_map_by_hand(made):
         )
         for of, top in (
             ("parent", TopLabel.of(parent.predict_proba(rows.X))),
-            ("calibrated", model.ask(["top"], rows.X)["top"]),
+            ("calibrated", model.predict_outputs(["top"], rows.X)["top"]),
         ):
             assert found["lce_leaves", on, of] == pytest.approx(
                 lce(rows.y, top, seen, bandwidth=0.4), abs=1e-9
@@ -141,7 +141,7 @@ def test_a_metric_in_a_space_is_not_measured_in_the_features_where_no_space_is_g
         ),
     ):
         evaluate(
-            Model(parent),
+            FittedModel(parent),
             model,
             config.measures,
             dataset=config.dataset,

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.cli import main
 from kdgraph.config import compose
 from kdgraph.persistence import load, save
@@ -434,7 +434,7 @@ FORCE = "do the run again with force=true"
         (lambda path: save(range(3), path), "holds a range, not the model of a run"),
         (lambda path: save({"parent": [1]}, path), "holds a dict, not the model of a run"),
         (
-            lambda path: save(Model(parent=[1]), path),
+            lambda path: save(FittedModel(parent=[1]), path),
             "holds a model that predicts no classes, which schema.json beside it lists",
         ),
         (

@@ -16,7 +16,7 @@ from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.calibration.top_label.kernel_sums import KernelSum
 from kdgraph.figures import score_densities
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 ADDED, TRUE_HTJ = 3000, 1227
 """Section XIII B: "about 3000 new HTJ sequences", "the 1227 previous HTJs in the test set"."""
@@ -60,7 +60,7 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
     k : the class.
     title : what they are of.
     """
-    parent = FrozenEstimator(GivenScores().fit(X))
+    parent = FrozenEstimator(PrecomputedScores().fit(X))
     fitted = {
         condition: (
             KernelDensityConfidence(parent, condition=condition).fit(
@@ -141,12 +141,12 @@ def added(
     X = np.concatenate([study.X, rows_at(new, k, len(study.classes))])
     y = np.append(study.y, np.full(n_right, k))
     at, mine = rows_at(grid(), k, len(study.classes)), X.argmax(axis=1) == k
-    fitted: dict[str, Any] = {"before": study.models["kde"].after["calibrator"]}
+    fitted: dict[str, Any] = {"before": study.models["kde"].post_hoc["calibrator"]}
     for said, rule in (
         ("after, at the same bandwidth", bandwidth),
         ("after, at b_mon2 again", "b_mon2"),
     ):
-        model = KernelDensityConfidence(FrozenEstimator(GivenScores().fit(X)), bandwidth=rule)
+        model = KernelDensityConfidence(FrozenEstimator(PrecomputedScores().fit(X)), bandwidth=rule)
         fitted[said] = model.fit(X, y, X_calibration=X, y_calibration=y)
     confidence = {said: model.predict_confidence(at) for said, model in fitted.items()}
     tops = {

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.rows import one_each, stacked
+from kdgraph.base.rows import check_per_row, concatenate_rows
 from kdgraph.calibration.groupwise import known_groups
 from kdgraph.calibration.local.neighbours import NO_GROUP, LocalKernel, Neighbours, Places, Sight
 from kdgraph.calibration.top_label.base import TopLabelCalibrator, filled, fills_rows
@@ -169,7 +169,7 @@ class Local:
         return (
             self.kernel in ("laplacian", "gaussian")
             and self.features is not None
-            and self.features.is_joint
+            and self.features.is_transductive
         )
 
     def _own(self, proba: np.ndarray) -> np.ndarray:
@@ -269,7 +269,9 @@ class Local:
                 f"features.reduce={map_.reduce} knows no new rows: give {name}.fit the rows to"
                 " predict as X_test, or use pca or umap"
             )
-        return map_.fit(self.estimator_, stacked(X, self._validated(self._embedded_with)[0]))
+        return map_.fit(
+            self.estimator_, concatenate_rows(X, self._validated(self._embedded_with)[0])
+        )
 
     def _groups_given(self, rows: Rows) -> np.ndarray:
         needed = f"{type(self).__name__} with kernel=group"
@@ -285,7 +287,7 @@ class Local:
             return np.zeros(n, dtype=np.intp)
         if groups is None:
             return np.full(n, NO_GROUP)
-        groups = one_each("groups", groups, n)
+        groups = check_per_row("groups", groups, n)
         at = np.clip(np.searchsorted(self.groups_, groups), 0, len(self.groups_) - 1)
         return np.where(self.groups_[at] == groups, at, NO_GROUP)
 
@@ -352,7 +354,7 @@ class LocalRecalibration(Local, TopLabelCalibrator):
         return filled(*self._said(X, groups))
 
     def _said(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
-        X = self._checked(X)
+        X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         return proba, TopLabel.of(proba), np.clip(self._around(X, proba, groups)[0], 0.0, 1.0)
 
@@ -394,7 +396,7 @@ class LocalClassShares(Local, PostHocClassifier):
 
     def predict_proba(self, X, groups=None) -> np.ndarray:
         """Float[n, K]: rows are finite and sum to 1; ``groups``, [n], for the kernel "group"."""
-        X = self._checked(X)
+        X = self._validate_X(X)
         found = np.clip(self._around(X, self.estimator_.predict_proba(X), groups)[0], 0.0, 1.0)
         return found / found.sum(axis=1, keepdims=True)
 

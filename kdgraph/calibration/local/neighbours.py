@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kdgraph.features import FeatureMap
-from kdgraph.geometry import Partition, kind_of, partition_of
+from kdgraph.geometry import Partition, partition_kind, partition_of
 from kdgraph.metrics.compat import bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
 from kdgraph.smoothing.kernel_means import Distance
@@ -216,5 +216,5 @@ class Sight:
         """The parent's, ours for LoRe: of a network without the bits of its output, which would cut
         off rows of another prediction.
         """
-        reading = {"output_bits": False} if kind_of(self.parent) == "network" else {}
+        reading = {"output_bits": False} if partition_kind(self.parent) == "network" else {}
         return partition_of(self.parent, **reading)

@@ -71,13 +71,13 @@ class Proximity(TopLabelCalibrator):
 
     def proximity(self, X) -> np.ndarray:
         """Float[n] in (0, 1]: how close the rows are to calibration rows."""
-        return self._proximity(self.map_.vectors(self.estimator_, self._checked(X)))
+        return self._proximity(self.map_.transform_sparse(self.estimator_, self._validate_X(X)))
 
     def _said(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
-        X = self._checked(X)
+        X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         top = TopLabel.of(proba)
-        near = self._proximity(self.map_.vectors(self.estimator_, X))
+        near = self._proximity(self.map_.transform_sparse(self.estimator_, X))
         return (
             proba,
             top,
@@ -87,7 +87,7 @@ class Proximity(TopLabelCalibrator):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         top = TopLabel.of(self.estimator_.predict_proba(calibration.X))
         self.map_ = self._fitted_map(calibration.X)
-        seen = self.map_.vectors(self.estimator_, calibration.X)
+        seen = self.map_.transform_sparse(self.estimator_, calibration.X)
         self.index_ = NearestNeighbors(
             n_neighbors=min(self.neighbours, max(len(calibration) - 1, 1))
         ).fit(seen)
@@ -98,7 +98,7 @@ class Proximity(TopLabelCalibrator):
 
     def _fitted_map(self, X: Any) -> FeatureMap:
         map_ = FeatureMap(reduce="none") if self.features is None else clone(self.features)
-        if map_.is_joint:
+        if map_.is_transductive:
             raise ParameterError(
                 f"features.reduce={map_.reduce} has no place for new rows, which need neighbours;"
                 " use none, pca or umap"

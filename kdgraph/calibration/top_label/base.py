@@ -25,7 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kdgraph.base import PostHocClassifier, Rows
-from kdgraph.base.posthoc import called
+from kdgraph.base.posthoc import display_label
 from kdgraph.metrics import TopLabel
 
 SAME = 1e-13
@@ -124,7 +124,7 @@ def warn_of(labels: Iterable[Any], sentence: str) -> None:
     """Warn, where the call came from outside of this library, with a sentence that has a place
     ``{}`` for labels, if there are any.
     """
-    names = [called(label) for label in labels]
+    names = [display_label(label) for label in labels]
     if names:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         warnings.warn(sentence.format(", ".join(names[:5]) + more), stacklevel=_depth() + 1)
@@ -246,7 +246,7 @@ class TopLabelCalibrator(PostHocClassifier):
 
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self)
-        return self.estimator_.predict_proba(self._checked(X))
+        return self.estimator_.predict_proba(self._validate_X(X))
 
     def _fit_confidence(
         self, proba: np.ndarray, top: TopLabel, correct: np.ndarray, weight: np.ndarray

@@ -20,8 +20,8 @@ from kdgraph.calibration.top_label.curves import BetaCalibration
 from kdgraph.calibration.top_label.temperature import TemperatureScaling
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import TopLabel, nll_top
-from kdgraph.parents import GivenScores
-from kdgraph.parents.classifiers import TOLERANCE
+from kdgraph.parents import PrecomputedScores
+from kdgraph.parents.classifiers import PROBABILITY_SUM_TOLERANCE
 
 _nll_top_by_row = cast("Callable[..., np.ndarray]", nll_top.by_row)
 
@@ -119,7 +119,7 @@ class BestConfidence(Choice, TopLabelCalibrator):
             np.repeat(np.eye(len(classes)), 3, axis=0),
             np.repeat(classes, 3),
         )  # untrained: they say which classes there are
-        scores = FrozenEstimator(GivenScores().fit(each, label))
+        scores = FrozenEstimator(PrecomputedScores().fit(each, label))
         candidate = seeded_clone(self._candidates()[name], self.random_state).set_params(
             estimator=scores
         )
@@ -145,4 +145,4 @@ def _as_scores(proba: np.ndarray) -> np.ndarray:
     """
     proba = np.asarray(proba, dtype=np.float64)
     total = proba.sum(axis=1, keepdims=True)
-    return proba / np.where(np.abs(total - 1) > TOLERANCE / 2, total, 1)
+    return proba / np.where(np.abs(total - 1) > PROBABILITY_SUM_TOLERANCE / 2, total, 1)

@@ -116,7 +116,7 @@ class OtherDataset:
         do; see :func:`~kdgraph.data.ood.other_data.cycled`.
     half : "first" or "second": only the rows of that half of the sorted classes, of an odd number
         the first half being the smaller, such as those that a network has not trained with as
-        outliers (:class:`kdgraph.parents.networks.outlier_sources.RowsOutliers`). None: all.
+        outliers (:class:`kdgraph.parents.networks.outlier_sources.DatasetOutliers`). None: all.
     """
 
     def __init__(

@@ -19,10 +19,10 @@ from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range, check_parameters
 from kdgraph.parents.networks.convolutional import check_image_shape
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.networks.torch_state import in_batches, narrow, plain_torch
-from kdgraph.parents.networks.training import Loss
+from kdgraph.parents.networks.torch_state import default_torch_state, map_batches, to_float32
+from kdgraph.parents.networks.training import TrainingLoss
 
-Shrinking = Literal["pooling", "stride"]
+DownsamplingName = Literal["pooling", "stride"]
 """How a layer makes an image smaller: a convolution and then max pooling, or a convolution that
 takes steps.
 """
@@ -35,20 +35,24 @@ class AutoencoderModule(nn.Module):
     ----------
     widths : channels of the images, and those that each of L layers puts out.
     strides : by how much each layer divides height and width, Int[L].
-    shrink : see :data:`Shrinking`; the decoder undoes it with transposed convolutions, that of
+    downsampling : see :data:`DownsamplingName`; the decoder undoes it with transposed convolutions, that of
         pooling without overlap.
     """
 
-    def __init__(self, widths: Sequence[int], strides: Sequence[int], shrink: Shrinking):
+    def __init__(
+        self, widths: Sequence[int], strides: Sequence[int], downsampling: DownsamplingName
+    ):
         super().__init__()
         layers = list(zip(pairwise(widths), strides, strict=True))
         down = [
-            part for (before, after), step in layers for part in _down(before, after, step, shrink)
+            part
+            for (before, after), step in layers
+            for part in _downsampling_layers(before, after, step, downsampling)
         ]
         up = [
             part
             for (before, after), step in reversed(layers)
-            for part in (_up(after, before, step, shrink), nn.ReLU())
+            for part in (_upsampling_layers(after, before, step, downsampling), nn.ReLU())
         ]
         self.encoder = nn.Sequential(*down)
         self.decoder = nn.Sequential(*up[:-1], nn.Sigmoid())
@@ -58,15 +62,19 @@ class AutoencoderModule(nn.Module):
         return self.decoder(self.encoder(images))
 
 
-def _down(before: int, after: int, step: int, shrink: Shrinking) -> list[nn.Module]:
-    if shrink == "stride":
+def _downsampling_layers(
+    before: int, after: int, step: int, downsampling: DownsamplingName
+) -> list[nn.Module]:
+    if downsampling == "stride":
         return [nn.Conv2d(before, after, 3, stride=step, padding=1), nn.ReLU()]
     pooled = [nn.MaxPool2d(step)] if step > 1 else []
     return [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), *pooled]
 
 
-def _up(before: int, after: int, step: int, shrink: Shrinking) -> nn.Module:
-    if shrink == "stride":
+def _upsampling_layers(
+    before: int, after: int, step: int, downsampling: DownsamplingName
+) -> nn.Module:
+    if downsampling == "stride":
         return nn.ConvTranspose2d(before, after, 3, stride=step, padding=1, output_padding=step - 1)
     return nn.ConvTranspose2d(before, after, step, stride=step)
 
@@ -87,7 +95,7 @@ class ConvolutionalAutoencoder(Network):
     It stands in front of what takes vectors, as in ``Pipeline([("encoder",
     ConvolutionalAutoencoder()), ("classifier", forest)])``. It sees no label. The defaults are the
     net of the tree-based detector's paper for images of 1×28×28, whose latents are 4×7×7 = 196
-    numbers; ``channels=(16, 32, 64), strides=(1, 2, 2), shrink="stride"`` is that for 3×32×32, with
+    numbers; ``channels=(16, 32, 64), strides=(1, 2, 2), downsampling="stride"`` is that for 3×32×32, with
     64×8×8 = 4,096.
 
     Parameters
@@ -96,7 +104,7 @@ class ConvolutionalAutoencoder(Network):
         decoder has them in reverse, and a sigmoid after the last one.
     strides : by how much each layer divides height and width, which must be multiples of their
     product.
-    shrink : see :data:`Shrinking`.
+    downsampling : see :data:`DownsamplingName`.
     learning_rate, max_epochs, patience : of the paper, which does not stop early; so every row is
     learnt from.
     **others : those of :class:`Network`.
@@ -128,7 +136,7 @@ class ConvolutionalAutoencoder(Network):
 
     channels: Sequence[Count] = (16, 4)
     strides: Sequence[Count] = (2, 2)
-    shrink: Shrinking = "pooling"
+    downsampling: DownsamplingName = "pooling"
     learning_rate: Positive = 1e-3
     max_epochs: Annotated[int, Range(0)] = 30
     patience: Count | None = None
@@ -150,9 +158,9 @@ class ConvolutionalAutoencoder(Network):
             raise ValueError(
                 f"{type(self).__name__} needs {rule}, got {input_shape[1]}×{input_shape[2]}"
             )
-        return AutoencoderModule([input_shape[0], *channels], strides, self.shrink)
+        return AutoencoderModule([input_shape[0], *channels], strides, self.downsampling)
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TrainingLoss:
         return ReconstructionLoss()
 
     def fit(self, X, y=None):
@@ -181,10 +189,10 @@ class ConvolutionalAutoencoder(Network):
                 f"{type(self).__name__} needs images in [0, 1], got {X.min():g} to {X.max():g};"
                 " divide by the largest intensity"
             )
-        self._trained_on(X, narrow(X), np.ones(len(X)), math.prod(X.shape[1:]))
-        with plain_torch(), torch.no_grad():
+        self._fit_arrays(X, to_float32(X), np.ones(len(X)), math.prod(X.shape[1:]))
+        with default_torch_state(), torch.no_grad():
             self.latent_shape_ = tuple(
-                self._both_halves()
+                self._autoencoder_module()
                 .encoder(torch.zeros(1, *self.input_shape_).to(self._device()))
                 .shape[1:]
             )
@@ -199,8 +207,8 @@ class ConvolutionalAutoencoder(Network):
         """
         if layer is not None:
             return super().transform(X, layer)
-        X, encoder = self._checked(X), self._both_halves().encoder
-        (latents,) = self._in_batches(X, lambda batch: (encoder(batch).flatten(1),))
+        X, encoder = self._validate_X(X), self._autoencoder_module().encoder
+        (latents,) = self._map_batches(X, lambda batch: (encoder(batch).flatten(1),))
         return latents
 
     def inverse_transform(self, Z) -> np.ndarray:
@@ -209,8 +217,8 @@ class ConvolutionalAutoencoder(Network):
         Z, size = check_array(Z, dtype=[np.float64, np.float32]), math.prod(self.latent_shape_)
         if Z.shape[1] != size:
             raise ValueError(f"a row of latents has {size} numbers, got {Z.shape[1]}")
-        decoder, shape = self._both_halves().decoder, self.latent_shape_
-        (images,) = in_batches(
+        decoder, shape = self._autoencoder_module().decoder, self.latent_shape_
+        (images,) = map_batches(
             Z,
             lambda batch: (decoder(batch.unflatten(1, shape)),),
             input_shape=(size,),
@@ -219,9 +227,9 @@ class ConvolutionalAutoencoder(Network):
         )
         return images
 
-    def _both_halves(self) -> AutoencoderModule:
+    def _autoencoder_module(self) -> AutoencoderModule:
         """The module on the device."""
-        module = self._placed()
+        module = self._module_on_device()
         assert isinstance(module, AutoencoderModule)
         return module
 

@@ -30,12 +30,12 @@ from kdgraph.errors import ParameterError
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """The state of a training after an epoch.
 
     Attributes
     ----------
-    epoch, of : the epoch that ended (from 1), and the largest number there can be.
+    epoch, max_epochs : the epoch that ended (from 1), and the largest number there can be.
     loss, validation_loss : mean over the training rows during the epoch, and over the held-out rows
     after it (None without any).
     seconds_left : mean time of an epoch so far × epochs left; an upper bound, since training may
@@ -44,20 +44,20 @@ class Progress:
     """
 
     epoch: int
-    of: int
+    max_epochs: int
     loss: float
     validation_loss: float | None
     seconds_left: float
     stage: str = "training"
 
 
-Report = Callable[[Progress], object]
+ProgressCallback = Callable[[TrainingProgress], object]
 """Gets the progress after each epoch; an exception that it raises ends the training."""
 
 
 @contextmanager
-def reporter(verbose: bool, report: Any = None) -> Iterator[Report]:
-    """What to call with each :class:`Progress`; it hands it on to a bar if ``verbose``, and to the
+def progress_callback(verbose: bool, report: Any = None) -> Iterator[ProgressCallback]:
+    """What to call with each :class:`TrainingProgress`; it hands it on to a bar if ``verbose``, and to the
     function ``report`` if there is one.
 
     The bar is on stderr and shows only in a terminal.
@@ -71,36 +71,36 @@ def reporter(verbose: bool, report: Any = None) -> Iterator[Report]:
     told = [] if report is None else [report]
     with ExitStack() as stack:
         if verbose and (console := Console(stderr=True)).is_terminal:
-            told.append(_Drawing(stack.enter_context(_bar(console))))
+            told.append(_ProgressBarCallback(stack.enter_context(_progress_bar(console))))
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: TrainingProgress) -> None:
             for each in told:
                 each(progress)
 
         yield tell
 
 
-class _Drawing:
+class _ProgressBarCallback:
     """Draws each stage as one line of a rich bar."""
 
     def __init__(self, bar: Bar):
         self.bar, self.tasks = bar, {}
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: TrainingProgress) -> None:
         if progress.stage not in self.tasks:
             self.tasks[progress.stage] = self.bar.add_task(
-                progress.stage, total=progress.of, losses="", left=""
+                progress.stage, total=progress.max_epochs, losses="", left=""
             )
         losses = [f"loss {progress.loss:.4f}"]
         if progress.validation_loss is not None:
             losses.append(f"validation {progress.validation_loss:.4f}")
-        left = f"at most {_clock(progress.seconds_left)} left"
+        left = f"at most {_format_seconds(progress.seconds_left)} left"
         self.bar.update(
             self.tasks[progress.stage], completed=progress.epoch, losses=" ".join(losses), left=left
         )
 
 
-def _bar(console: Console) -> Bar:
+def _progress_bar(console: Console) -> Bar:
     text = TextColumn("{task.description}")
     return Bar(
         text,
@@ -114,7 +114,7 @@ def _bar(console: Console) -> Bar:
     )
 
 
-def _clock(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     """3725 → ``1:02:05``, 65 → ``1:05``.
 
     >>> _clock(3725.2), _clock(65)
@@ -125,7 +125,7 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{m:02}:{s:02}" if hours else f"{m}:{s:02}"
 
 
-INTERVAL = 30.0
+SAVE_INTERVAL_SECONDS = 30.0
 """Seconds between two states that are written: 50 MB take about 0.1 s for four layers of 1,000
 units.
 """
@@ -144,7 +144,9 @@ class Checkpoint:
 
     path: Path
     fingerprint: str
-    _due: float = field(default_factory=lambda: time.monotonic() + INTERVAL, repr=False)
+    _next_save_time: float = field(
+        default_factory=lambda: time.monotonic() + SAVE_INTERVAL_SECONDS, repr=False
+    )
 
     def __post_init__(self) -> None:
         self.path = Path(self.path)
@@ -175,11 +177,11 @@ class Checkpoint:
         fits = isinstance(saved, dict) and saved.get("fingerprint") == self.fingerprint
         return saved["state"] if fits else None
 
-    def save(self, state: Mapping[str, Any], *, now: bool = False) -> None:
-        """Write the state if :data:`INTERVAL` seconds have passed since the last one, or ``now``; a
+    def save(self, state: Mapping[str, Any], *, force: bool = False) -> None:
+        """Write the state if :data:`INTERVAL` seconds have passed since the last one, or ``force``; a
         reader sees it whole or not at all.
         """
-        if time.monotonic() < self._due and not now:
+        if time.monotonic() < self._next_save_time and not force:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
@@ -192,7 +194,7 @@ class Checkpoint:
             os.replace(unfinished, self.path)
         finally:
             unfinished.unlink(missing_ok=True)
-        self._due = time.monotonic() + INTERVAL
+        self._next_save_time = time.monotonic() + SAVE_INTERVAL_SECONDS
 
     def remove(self) -> None:
         """Delete the file, and what processes left that were killed while they wrote it: the
@@ -203,24 +205,24 @@ class Checkpoint:
             unfinished.unlink(missing_ok=True)
 
 
-def fingerprint(arrays: Iterable[Any], words: Iterable[Any]) -> str:
+def training_fingerprint(arrays: Iterable[Any], settings: Iterable[Any]) -> str:
     """A hash of arrays (dtype, shape and bytes) and of the ``repr`` of words."""
-    digest = hashlib.sha256(repr([torch.__version__, *words]).encode())
+    digest = hashlib.sha256(repr([torch.__version__, *settings]).encode())
     for array in map(np.ascontiguousarray, arrays):
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(array.view(np.uint8).data if array.ndim else array.tobytes())
     return digest.hexdigest()
 
 
-def in_words(value: Any) -> Any:
+def comparable_parameter(value: Any) -> Any:
     """A parameter as its ``repr`` should have it: of a component its class and parameters, where
     Python's own would give an address, and scikit-learn's would be cut short.
     """
     if isinstance(value, Mapping):
-        return {name: in_words(each) for name, each in value.items()}
+        return {name: comparable_parameter(each) for name, each in value.items()}
     is_component = isinstance(value, BaseEstimator) or type(value).__repr__ is object.__repr__
     return (
-        (type(value).__qualname__, in_words(vars(value)))
+        (type(value).__qualname__, comparable_parameter(vars(value)))
         if is_component and hasattr(value, "__dict__")
         else value
     )

@@ -27,17 +27,17 @@ from torch import Tensor, nn
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import NonNegative, check_parameters
 from kdgraph.parents.networks.checkpoint import Checkpoint
-from kdgraph.parents.networks.exposure import Exposure, OutliersBeside
+from kdgraph.parents.networks.exposure import Exposure, OutlierLoss
 from kdgraph.parents.networks.network import Network
-from kdgraph.parents.networks.outlier_sources import from_rows
-from kdgraph.parents.networks.torch_state import narrow, plain_torch
+from kdgraph.parents.networks.outlier_sources import row_sampler
+from kdgraph.parents.networks.torch_state import default_torch_state, to_float32
 from kdgraph.parents.networks.training import (
     Examples,
-    Loss,
-    Options,
-    Trained,
-    decisive_loss,
-    least_nll,
+    TrainingLoss,
+    TrainingOptions,
+    TrainingResult,
+    monitored_loss,
+    tune_loss_weight,
 )
 
 
@@ -66,7 +66,7 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Te
     return -(weights * torch.where(own, log_p, log_complement).mean(dim=1)).mean()
 
 
-def mean_calibration_error(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+def batch_mmce(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """The maximum mean calibration error of Kumar et al. (2018) of a batch:
     ``kdgraph.metrics.mmce`` with a gradient, a scalar.
 
@@ -77,24 +77,25 @@ def mean_calibration_error(logits: Tensor, targets: Tensor, weights: Tensor) -> 
     """
     confidence, predicted = logits.softmax(dim=1).max(dim=1)
     gap = weights * (confidence - (predicted == targets).to(confidence.dtype))
-    blocks = zip(gap.split(MMCE_BLOCK), confidence.split(MMCE_BLOCK), strict=True)
+    blocks = zip(gap.split(MMCE_BLOCK_ROWS), confidence.split(MMCE_BLOCK_ROWS), strict=True)
     pairs = sum(
-        own @ torch.exp(-(c[:, None] - confidence).abs() / MMCE_WIDTH) @ gap for own, c in blocks
+        own @ torch.exp(-(c[:, None] - confidence).abs() / _MMCE_KERNEL_WIDTH) @ gap
+        for own, c in blocks
     )
     return (torch.as_tensor(pairs).clamp(min=0) / len(gap) ** 2 + MMCE_EPSILON).sqrt()
 
 
-MMCE_WIDTH = 0.4
+_MMCE_KERNEL_WIDTH = 0.4
 """Of the Laplacian kernel on confidences, that of Kumar et al. (2018)."""
 MMCE_EPSILON = 1e-10
 """Under the root, whose slope would be infinite at 0; so a batch without any error has 1e-5."""
-MMCE_BLOCK = 1024
+MMCE_BLOCK_ROWS = 1024
 """Rows of the kernel at a time: held-out rows may be many, batches are one block."""
 
 
 @dataclass(frozen=True)
-class Mmce:
-    """Cross-entropy + ``weight`` × :func:`mean_calibration_error` of the batch.
+class MmceLoss:
+    """Cross-entropy + ``weight`` × :func:`batch_mmce` of the batch.
 
     Kumar, Sarawagi, Jain, "Trainable calibration measures for neural networks from kernel mean
     embeddings", ICML 2018. It is their MMCE over all pairs, not the variant that weights right and
@@ -106,21 +107,17 @@ class Mmce:
     def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """A scalar, of logits Float32[b, K], targets Int[b] and weights Float32[b]."""
         loss = cross_entropy(logits, targets, weights)
-        return (
-            loss + self.weight * mean_calibration_error(logits, targets, weights)
-            if self.weight
-            else loss
-        )
+        return loss + self.weight * batch_mmce(logits, targets, weights) if self.weight else loss
 
 
-LOSSES: dict[str, Loss] = {
+CLASSIFICATION_LOSSES: dict[str, TrainingLoss] = {
     "cross_entropy": cross_entropy,
     "binary_cross_entropy": binary_cross_entropy,
 }
 """By the name that an estimator's ``loss`` has."""
 
 
-_OUTLIERS = b"outliers"
+_OUTLIER_STREAM = b"outliers"
 """Beside the seed of a training: what is chosen of outliers once, or found out with them, is no
 order of rows.
 """
@@ -164,10 +161,12 @@ class NetworkClassifier(ClassifierMixin, Network):
     exposure: Exposure | None = None
     stop_on: Literal["validation", "validation_accuracy", "train"] = "validation"  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def _loss(self) -> Loss:
-        return Mmce(self.mmce_weight_) if self.loss == "mmce" else LOSSES[self.loss]
+    def _loss(self) -> TrainingLoss:
+        return (
+            MmceLoss(self.mmce_weight_) if self.loss == "mmce" else CLASSIFICATION_LOSSES[self.loss]
+        )
 
-    def _mmce_weights(self) -> list[float]:
+    def _candidate_weights(self) -> list[float]:
         """Those that are tried."""
         given = np.atleast_1d(self.mmce_weight).astype(float).tolist()
         if not given:
@@ -180,38 +179,40 @@ class NetworkClassifier(ClassifierMixin, Network):
             raise ParameterError(f"mmce_weight must be one number, got {given}: {why}")
         return given
 
-    def _learn(
+    def _train_and_select(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         *,
         X_outliers: np.ndarray | None = None,
         **more: Any,
-    ) -> Trained:
+    ) -> TrainingResult:
         if self.exposure is None:
-            return self._chosen(module, examples, validation, options, **more)
+            return self._train_with_best_weight(module, examples, validation, options, **more)
         exposure, rows, rng = (
             self.exposure,
             examples.inputs.numpy(),
-            np.random.default_rng([more["seed"], *_OUTLIERS]),
+            np.random.default_rng([more["seed"], *_OUTLIER_STREAM]),
         )
         draw = (
-            exposure.drawn_from.like(rows, rng)
+            exposure.outlier_source.like(rows, rng)
             if X_outliers is None
-            else from_rows(narrow(X_outliers))
+            else row_sampler(to_float32(X_outliers))
         )
 
-        def beside() -> OutliersBeside | None:
+        def beside() -> OutlierLoss | None:
             found = exposure.beside(module, rows, draw, options.device, rng)
             self.exposure_ = dict(found.learnt) if found else {}
             return found
 
         self.exposure_history_ = []
         if exposure.start == "scratch":
-            return self._chosen(module, examples, validation, options, **more, beside=beside())
-        trained = self._chosen(module, examples, validation, options, **more)
+            return self._train_with_best_weight(
+                module, examples, validation, options, **more, beside=beside()
+            )
+        trained = self._train_with_best_weight(module, examples, validation, options, **more)
         tuning = replace(
             options,
             max_epochs=exposure.epochs,
@@ -231,34 +232,34 @@ class NetworkClassifier(ClassifierMixin, Network):
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         **more: Any,
-    ) -> Trained:
+    ) -> TrainingResult:
         """Go on training a module, in place; a subclass whose training begins with something else
         leaves that out.
         """
         return self._train(module, examples, validation, options, **more)
 
-    def _chosen(
+    def _train_with_best_weight(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         **more: Any,
-    ) -> Trained:
+    ) -> TrainingResult:
         """Train the new module in place; with "mmce", once for each weight."""
         if self.loss != "mmce":
             return self._train(module, examples, validation, options, **more)
 
-        def trained_with(weight: float, checkpoint: Checkpoint | None) -> Trained:
+        def trained_with(weight: float, checkpoint: Checkpoint | None) -> TrainingResult:
             self.mmce_weight_ = weight
             return self._train(
                 module, examples, validation, options, **{**more, "checkpoint": checkpoint}
             )
 
-        weights = self._mmce_weights()
-        at, self.mmce_nll_, trained = least_nll(
+        weights = self._candidate_weights()
+        at, self.mmce_nll_, trained = tune_loss_weight(
             trained_with, weights, module, validation or examples, options, more["checkpoint"]
         )
         self.mmce_weight_ = weights[at]
@@ -311,7 +312,7 @@ class NetworkClassifier(ClassifierMixin, Network):
         """
         check_parameters(self)
         if self.loss == "mmce":
-            self._mmce_weights()
+            self._candidate_weights()
         self._check_exposure(X_outliers)
         self._device()  # one that is not there is told before the rows are looked at
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], allow_nd=True)
@@ -324,9 +325,11 @@ class NetworkClassifier(ClassifierMixin, Network):
                 f"{type(self).__name__} needs rows of at least two classes, got one class:"
                 f" {present.tolist()}"
             )
-        beside = {} if X_outliers is None else {"X_outliers": self._outliers_like(X, X_outliers)}
-        self._warn_if_nothing_was_learnt(
-            self._trained_on(X, target, weight, len(self.classes_), **beside)
+        beside = (
+            {} if X_outliers is None else {"X_outliers": self._validate_outliers(X, X_outliers)}
+        )
+        self._warn_if_no_better_than_constant(
+            self._fit_arrays(X, target, weight, len(self.classes_), **beside)
         )
         return self
 
@@ -349,7 +352,7 @@ class NetworkClassifier(ClassifierMixin, Network):
                 " scratch"
             )
 
-    def _outliers_like(self, X: np.ndarray, X_outliers: Any) -> np.ndarray:
+    def _validate_outliers(self, X: np.ndarray, X_outliers: Any) -> np.ndarray:
         outliers = check_array(
             X_outliers, dtype=[np.float64, np.float32], allow_nd=True, input_name="X_outliers"
         )
@@ -360,18 +363,18 @@ class NetworkClassifier(ClassifierMixin, Network):
             )
         return outliers
 
-    @plain_torch()
-    def _warn_if_nothing_was_learnt(self, decisive: Examples) -> None:
+    @default_torch_state()
+    def _warn_if_no_better_than_constant(self, monitored: Examples) -> None:
         if not self.history_:
             return
-        reached = decisive_loss(self.history_[self.best_epoch_ - 1])
-        shares = torch.zeros(len(self.classes_)).index_add(0, decisive.targets, decisive.weights)
+        reached = monitored_loss(self.history_[self.best_epoch_ - 1])
+        shares = torch.zeros(len(self.classes_)).index_add(0, monitored.targets, monitored.weights)
         constant = self._loss()(
-            (shares / shares.sum()).log().expand(len(decisive), -1),
-            decisive.targets,
-            decisive.weights,
+            (shares / shares.sum()).log().expand(len(monitored), -1),
+            monitored.targets,
+            monitored.weights,
         ).item()
-        if reached > constant * (1 - 1e-6) and not self._beats_the_largest_class(shares):
+        if reached > constant * (1 - 1e-6) and not self._beats_majority_class(shares):
             name = type(self).__name__
             advice = "try another random_state or learning_rate, or more epochs"
             message = (
@@ -380,7 +383,7 @@ class NetworkClassifier(ClassifierMixin, Network):
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
-    def _beats_the_largest_class(self, shares: torch.Tensor) -> bool:
+    def _beats_majority_class(self, shares: torch.Tensor) -> bool:
         """Whether the accuracy that stopped it says that something was learnt: of a network too
         sure of itself the loss may not.
         """
@@ -389,7 +392,7 @@ class NetworkClassifier(ClassifierMixin, Network):
 
     def logits(self, X) -> np.ndarray:
         """Float64[n, K]: what the softmax takes; X as in ``fit``."""
-        return self._outputs(X).astype(np.float64)
+        return self._module_outputs(X).astype(np.float64)
 
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:

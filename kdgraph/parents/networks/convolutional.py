@@ -69,7 +69,7 @@ class RandomView(nn.Module):
         return random_view(images, self.padding) if self.training else images
 
 
-_SMALLEST = {"simple": 3, "lenet": 12}
+_MIN_IMAGE_SIDES = {"simple": 3, "lenet": 12}
 """Height and width that leave the last convolution a pixel: 3 - 2 = 1, and (12 / 2 - 4) / 2 = 1."""
 
 
@@ -110,10 +110,15 @@ class ConvolutionalNetwork(NetworkClassifier):
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         check_image_shape(
-            self, input_shape, _SMALLEST[self.architecture], f"architecture={self.architecture!r}"
+            self,
+            input_shape,
+            _MIN_IMAGE_SIDES[self.architecture],
+            f"architecture={self.architecture!r}",
         )
         layers = (
-            _simple(input_shape[0]) if self.architecture == "simple" else _lenet(input_shape[0])
+            _simple_layers(input_shape[0])
+            if self.architecture == "simple"
+            else _lenet_layers(input_shape[0])
         )
         body = nn.Sequential(*layers, nn.Flatten())
         with torch.no_grad():
@@ -121,12 +126,14 @@ class ConvolutionalNetwork(NetworkClassifier):
         for after in (10,) if self.architecture == "simple" else (120, 84):
             body.extend([nn.Linear(width, after), nn.ReLU()])
             width = after
-        return body.append(nn.Linear(width, n_outputs)).apply(_start)
+        return body.append(nn.Linear(width, n_outputs)).apply(_init_glorot)
 
 
-def check_image_shape(estimator: Network, shape: tuple[int, ...], smallest: int, of: str) -> None:
+def check_image_shape(
+    estimator: Network, shape: tuple[int, ...], min_side: int, setting: str
+) -> None:
     """Raise ValueError unless one row is an image (channels, height, width) of at least
-    ``smallest`` × ``smallest`` pixels. Ours.
+    ``min_side`` × ``min_side`` pixels. Ours.
     """
     name = type(estimator).__name__
     if len(shape) != 3:
@@ -134,29 +141,29 @@ def check_image_shape(estimator: Network, shape: tuple[int, ...], smallest: int,
             f"{name} needs images, X of shape (n, channels, height, width), got rows of shape"
             f" {shape}; reshape X"
         )
-    if min(shape[1:]) < smallest:
+    if min(shape[1:]) < min_side:
         raise ValueError(
-            f"{name} with {of} needs images of at least {smallest}×{smallest} pixels, got"
+            f"{name} with {setting} needs images of at least {min_side}×{min_side} pixels, got"
             f" {shape[1]}×{shape[2]}"
         )
 
 
-def _start(layer: nn.Module) -> None:
+def _init_glorot(layer: nn.Module) -> None:
     if isinstance(layer, nn.Conv2d | nn.Linear):
         nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(cast("Tensor", layer.bias))
 
 
-def _simple(channels: int) -> list[nn.Module]:
+def _simple_layers(channels: int) -> list[nn.Module]:
     return [nn.Conv2d(channels, 3, 3), nn.ReLU()]
 
 
-def _lenet(channels: int) -> list[nn.Module]:
+def _lenet_layers(channels: int) -> list[nn.Module]:
     first = [nn.Conv2d(channels, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
     return [*first, nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)]
 
 
-_SMALLEST_RESIDUAL = 8
+_MIN_RESIDUAL_IMAGE_SIDE = 8
 """Height and width of which the last stage still has 2×2 pixels."""
 
 
@@ -175,10 +182,10 @@ class BasicBlock(nn.Module):
     def __init__(self, channels: int, filters: int, stride: int = 1):
         super().__init__()
         self.stride, self.new_channels = stride, filters - channels
-        self.convolution1 = convolution(channels, filters, stride)
+        self.convolution1 = conv3x3(channels, filters, stride)
         self.norm1 = nn.BatchNorm2d(filters)
         self.relu1 = nn.ReLU()
-        self.convolution2 = convolution(filters, filters)
+        self.convolution2 = conv3x3(filters, filters)
         self.norm2 = nn.BatchNorm2d(filters)
         self.relu2 = nn.ReLU()
 
@@ -191,7 +198,7 @@ class BasicBlock(nn.Module):
         return self.relu2(residual + shortcut)
 
 
-def convolution(channels: int, filters: int, stride: int = 1) -> nn.Conv2d:
+def conv3x3(channels: int, filters: int, stride: int = 1) -> nn.Conv2d:
     """A 3×3 convolution that keeps the size (for stride 1), without a bias: batch norm has one.
     Weights as He et al. (2015) draw them.
     """
@@ -216,7 +223,7 @@ def residual_layers(channels: int, depth: int = 20, width: int = 16) -> OrderedD
             f"depth must be 6n+2 for n from 1 (8, 14, 20, 32, 44, 56, 110), got {depth}"
         )
     layers: OrderedDict[str, nn.Module] = OrderedDict(
-        convolution=convolution(channels, width), norm=nn.BatchNorm2d(width), relu=nn.ReLU()
+        convolution=conv3x3(channels, width), norm=nn.BatchNorm2d(width), relu=nn.ReLU()
     )
     for stage in range(3):
         filters = width * 2**stage
@@ -265,7 +272,7 @@ class ResidualNetwork(NetworkClassifier):
     images_only: ClassVar[bool] = True
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        check_image_shape(self, input_shape, _SMALLEST_RESIDUAL, f"depth={self.depth}")
+        check_image_shape(self, input_shape, _MIN_RESIDUAL_IMAGE_SIDE, f"depth={self.depth}")
         if self.batch_size == 1:
             raise ParameterError(
                 "batch_size must be at least 2, since batches are normalised, got 1"

@@ -17,12 +17,12 @@ from torch.nn import functional
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range
-from kdgraph.parents.networks.checkpoint import Checkpoint, Report
+from kdgraph.parents.networks.checkpoint import Checkpoint, ProgressCallback
 from kdgraph.parents.networks.classifier import NetworkClassifier
 from kdgraph.parents.networks.convolutional import check_image_shape, random_view
-from kdgraph.parents.networks.image_models import IMPORT_PATH, image_features
-from kdgraph.parents.networks.torch_state import in_batches
-from kdgraph.parents.networks.training import Examples, Options, Trained, train
+from kdgraph.parents.networks.image_models import IMPORT_PATH_PATTERN, load_image_model
+from kdgraph.parents.networks.torch_state import map_batches
+from kdgraph.parents.networks.training import Examples, TrainingOptions, TrainingResult, train
 
 
 class SupervisedContrastiveLoss(nn.Module):
@@ -111,7 +111,7 @@ class ContrastiveViews(nn.Module):
         return torch.stack(both.chunk(2), dim=1)
 
 
-class Embedding(nn.Module):
+class EmbeddingLayer(nn.Module):
     """A linear projection of the features, or the features themselves.
 
     The features pass as one token each: :class:`kdgraph.geometry.ActivationPartition` takes for the
@@ -150,7 +150,7 @@ class EncoderModule(nn.Module):
     ):
         super().__init__()
         self.encoder = encoder
-        self.embedding = Embedding(features, embedding_size)
+        self.embedding = EmbeddingLayer(features, embedding_size)
         widths = [embedding_size or features, *hidden]
         layers = [
             layer
@@ -226,14 +226,14 @@ class EncoderNetwork(NetworkClassifier):
 
     images_only: ClassVar[bool] = True
 
-    def called_names(self) -> list[str]:
+    def imported_names(self) -> list[str]:
         """Return what ``fit`` imports by a name: the factory of ``model``, or transformers.
 
         Transformers is such a name because it can load code that comes with a model.
         """
         if self.model == "resnet20":
             return []
-        return [self.model] if IMPORT_PATH.fullmatch(self.model) else ["transformers"]
+        return [self.model] if IMPORT_PATH_PATTERN.fullmatch(self.model) else ["transformers"]
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         check_image_shape(self, input_shape, 1, f"model={self.model!r}")
@@ -241,7 +241,7 @@ class EncoderNetwork(NetworkClassifier):
             raise ParameterError(
                 "freeze must be false with an exposure, which trains the whole network, got True"
             )
-        encoder, features = image_features(
+        encoder, features = load_image_model(
             self.model,
             input_shape,
             weights=self.weights,
@@ -257,25 +257,27 @@ class EncoderNetwork(NetworkClassifier):
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         *,
         seed: int,
-        report: Report,
+        report: ProgressCallback,
         checkpoint: Checkpoint | None,
         **more: Any,
-    ) -> Trained:
+    ) -> TrainingResult:
         assert isinstance(module, EncoderModule)
         before = checkpoint.for_stage("pretraining") if checkpoint else None
         self.pretraining_history_ = []
         if self.pretrain == "contrastive":
-            self.pretraining_history_ = self._pretrained(
+            self.pretraining_history_ = self._pretrain_encoder(
                 module, examples, options, seed, report, before
             ).history
         learns: nn.Module = module
         if self.freeze:
-            fixed, learns = _split(module, projected=self.pretrain == "contrastive")
-            examples = self._behind(fixed, examples, options.device)
-            validation = validation and self._behind(fixed, validation, options.device)
+            fixed, learns = _split_at_trainable(
+                module, freeze_projection=self.pretrain == "contrastive"
+            )
+            examples = self._precompute_outputs(fixed, examples, options.device)
+            validation = validation and self._precompute_outputs(fixed, validation, options.device)
         trained = super()._train(
             learns,
             examples,
@@ -295,20 +297,20 @@ class EncoderNetwork(NetworkClassifier):
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         **more: Any,
-    ) -> Trained:
+    ) -> TrainingResult:
         return super()._train(module, examples, validation, options, **more)
 
-    def _pretrained(
+    def _pretrain_encoder(
         self,
         module: EncoderModule,
         examples: Examples,
-        options: Options,
+        options: TrainingOptions,
         seed: int,
-        report: Report,
+        report: ProgressCallback,
         checkpoint: Checkpoint | None,
-    ) -> Trained:
+    ) -> TrainingResult:
         """Train encoder and projection in place."""
         return train(
             ContrastiveViews(nn.Sequential(module.encoder, module.embedding), self.augment),
@@ -321,26 +323,30 @@ class EncoderNetwork(NetworkClassifier):
             stage="pretraining",
         )
 
-    def _behind(self, fixed: nn.Module, examples: Examples, device: str) -> Examples:
+    def _precompute_outputs(
+        self, frozen_part: nn.Module, examples: Examples, device: str
+    ) -> Examples:
         """The examples as the fixed part of the module puts them out."""
-        fixed.to(device).eval()
+        frozen_part.to(device).eval()
         try:
-            (outputs,) = in_batches(
+            (outputs,) = map_batches(
                 examples.inputs.numpy(),
-                lambda batch: (fixed(batch),),
+                lambda batch: (frozen_part(batch),),
                 input_shape=self.input_shape_,
                 device=device,
                 n_jobs=self.n_jobs,
             )
         finally:
-            fixed.to("cpu")
+            frozen_part.to("cpu")
         return replace(examples, inputs=torch.from_numpy(outputs))
 
 
-def _split(module: EncoderModule, *, projected: bool) -> tuple[nn.Module, nn.Module]:
+def _split_at_trainable(
+    module: EncoderModule, *, freeze_projection: bool
+) -> tuple[nn.Module, nn.Module]:
     """The part that is fixed and the part that learns, in the order in which images pass through
     them.
     """
-    if projected:
+    if freeze_projection:
         return nn.Sequential(module.encoder, module.embedding), module.head
     return module.encoder, nn.Sequential(module.embedding, module.head)

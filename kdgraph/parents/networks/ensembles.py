@@ -22,10 +22,16 @@ from kdgraph.distributions.base import blocks
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count
 from kdgraph.parents.networks.classifier import NetworkClassifier
-from kdgraph.parents.networks.mlp import MultilayerPerceptronRegressor, _Dropout
-from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, train
+from kdgraph.parents.networks.mlp import MultilayerPerceptronRegressor, _DropoutRate
+from kdgraph.parents.networks.training import (
+    Examples,
+    TrainingLoss,
+    TrainingOptions,
+    TrainingResult,
+    train,
+)
 
-Combine = Literal["mean", "mean_logs", "sum_logs"]
+_CombinationRule = Literal["mean", "mean_logs", "sum_logs"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -65,32 +71,34 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
 
     members: Count = 10
     hidden: Sequence[Count] = (300, 100)
-    combine: Combine = "mean"
+    combine: _CombinationRule = "mean"
 
     def member_log_proba(self, X) -> np.ndarray:
         """Float64[members, n, K]: log probabilities that each member gives; X as in ``fit``."""
-        X = self._checked(X)
-        module = self._placed()
+        X = self._validate_X(X)
+        module = self._module_on_device()
         assert isinstance(module, StackedPerceptrons)
-        (found,) = self._in_batches(X, lambda batch: (module.by_member(batch).log_softmax(dim=2),))
+        (found,) = self._map_batches(
+            X, lambda batch: (module.member_logits(batch).log_softmax(dim=2),)
+        )
         return np.moveaxis(found.astype(np.float64), 1, 0)
 
     def _make_module(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         widths = [prod(input_shape), *(int(width) for width in self.hidden), n_outputs]
         return StackedPerceptrons(widths, self.members, self.combine)
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TrainingLoss:
         loss = super()._loss()
-        return MeanOverMembers(loss, self.members) if self.loss == "mmce" else loss
+        return MemberMeanLoss(loss, self.members) if self.loss == "mmce" else loss
 
     def _train(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         **more: Any,
-    ) -> Trained:
+    ) -> TrainingResult:
         rows = min(options.batch_size, len(examples))
 
         def order(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -98,17 +106,23 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
 
         together = replace(options, batch_size=self.members * rows)
         return train(
-            module, examples, self._loss(), together, validation=validation, order=order, **more
+            module,
+            examples,
+            self._loss(),
+            together,
+            validation=validation,
+            batch_sampler=order,
+            **more,
         )
 
-    def _last_linear(self) -> str:
+    def _last_linear_name(self) -> str:
         return [
             name for name, part in self.module_.named_modules() if isinstance(part, StackedLinear)
         ][-1]
 
 
 @dataclass(frozen=True)
-class MeanOverMembers:
+class MemberMeanLoss:
     """Of a batch that has one for each member, the mean of a loss of batches that is no mean over
     rows (ours); else that loss.
 
@@ -119,7 +133,7 @@ class MeanOverMembers:
         after the other.
     """
 
-    loss: Loss
+    loss: TrainingLoss
     members: int
 
     def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
@@ -152,7 +166,7 @@ class StackedPerceptrons(nn.Module):
     are the logits of all together.
     """
 
-    def __init__(self, widths: Sequence[int], members: int, combine: Combine):
+    def __init__(self, widths: Sequence[int], members: int, combine: _CombinationRule):
         super().__init__()
         self.layers = nn.ModuleList(
             StackedLinear(members, before, after) for before, after in pairwise(widths)
@@ -164,28 +178,28 @@ class StackedPerceptrons(nn.Module):
         of all together.
         """
         if not self.training:
-            return self._combined(self.by_member(rows).log_softmax(dim=2))
+            return self._combine_members(self.member_logits(rows).log_softmax(dim=2))
         own = rows.flatten(1).unflatten(0, (self.members, -1)).transpose(0, 1)
-        logits = self._through(own).transpose(0, 1).flatten(0, 1)
+        logits = self._apply_layers(own).transpose(0, 1).flatten(0, 1)
         if logits.requires_grad:
             logits.register_hook(
                 lambda gradient: gradient * self.members
             )  # of the mean over all rows → over the rows of a member
         return logits
 
-    def by_member(self, rows: Tensor) -> Tensor:
+    def member_logits(self, rows: Tensor) -> Tensor:
         """Float32[n, …] → Float32[n, members, K]: the logits of every member (Salamon et al.,
         Appendix: before the softmax layer).
         """
-        return self._through(rows.flatten(1)[:, None].expand(-1, self.members, -1))
+        return self._apply_layers(rows.flatten(1)[:, None].expand(-1, self.members, -1))
 
-    def _through(self, values: Tensor) -> Tensor:
+    def _apply_layers(self, values: Tensor) -> Tensor:
         *hidden, last = self.layers
         for layer in hidden:
             values = functional.relu(layer(values))
         return last(values)
 
-    def _combined(self, log_proba: Tensor) -> Tensor:
+    def _combine_members(self, log_proba: Tensor) -> Tensor:
         if self.combine == "mean":
             return log_proba.logsumexp(dim=1) - log(self.members)
         return log_proba.sum(dim=1) if self.combine == "sum_logs" else log_proba.mean(dim=1)
@@ -208,7 +222,7 @@ class StackedLinear(nn.Module):
         return torch.baddbmm(self.bias, values.transpose(0, 1), self.weight).transpose(0, 1)
 
 
-_MASKS = b"masks"
+_MASK_STREAM = b"masks"
 """Beside the seed of a training: masks of predictions are no order of rows."""
 
 
@@ -227,7 +241,7 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
     noise : whether each prediction gets noise, as the head has it, at one level of S that are
         evenly spread. Without, as in the paper, the sample is of what networks predict and says
         nothing of how far outcomes are from it.
-    dropout : as of :class:`FullyConnected`, above 0 somewhere.
+    dropout : as of :class:`FullyConnectedMixin`, above 0 somewhere.
     **others : those of :class:`MultilayerPerceptronRegressor`.
 
     Attributes
@@ -256,7 +270,7 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
     """
 
     hidden: Sequence[Count] = (256, 256, 64, 64)
-    dropout: _Dropout | Sequence[_Dropout] = 0.5
+    dropout: _DropoutRate | Sequence[_DropoutRate] = 0.5
     masks: Count = 100
     noise: bool = False
 
@@ -283,41 +297,43 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         """The samples that the masks give, of rows X (Float[n, *input_shape]), in the units of
         y.
         """
-        outputs = self._by_mask(X)
+        outputs = self._float32_outputs_by_mask(X)
         samples = np.empty(outputs.shape[:2])
         for rows in blocks(len(samples), self.masks):
-            samples[rows] = self._samples(outputs[rows].astype(np.float64))
+            samples[rows] = self._outcome_samples(outputs[rows].astype(np.float64))
         return WeightedSamples(samples)
 
     def outputs_by_mask(self, X) -> np.ndarray:
         """Float64[n, masks, n_outputs]: what the module puts out under each mask; X as in
         ``fit``.
         """
-        return self._by_mask(X).astype(np.float64)
+        return self._float32_outputs_by_mask(X).astype(np.float64)
 
-    def _by_mask(self, X: Any) -> np.ndarray:
+    def _float32_outputs_by_mask(self, X: Any) -> np.ndarray:
         """Float32[n, masks, n_outputs]: of 10,000 rows under 1,000 masks 40 MB."""
-        X, module = self._checked(X), self._placed()
-        masks = [torch.from_numpy(mask).to(self._device()) for mask in self._masks(module)]
-        (found,) = self._in_batches(X, lambda batch: (_under_masks(module, batch, masks),))
+        X, module = self._validate_X(X), self._module_on_device()
+        masks = [torch.from_numpy(mask).to(self._device()) for mask in self._draw_masks(module)]
+        (found,) = self._map_batches(X, lambda batch: (_apply_masks(module, batch, masks),))
         return np.nan_to_num(found, copy=False)
 
-    def _samples(self, outputs: np.ndarray) -> np.ndarray:
+    def _outcome_samples(self, outputs: np.ndarray) -> np.ndarray:
         """Float64[b, masks], in the units of y, of Float64[b, masks, n_outputs]."""
         head = self._head()
         if not self.noise:
-            return head.point(outputs, self.units_)
+            return head.point_prediction(outputs, self.target_scaler_)
         levels = (self._rng().permutation(self.masks) + 0.5) / self.masks
         noisy = [
-            head.distribution(outputs[:, s], self.units_, self.dispersion_).ppf(float(level))
+            head.distribution(outputs[:, s], self.target_scaler_, self.dispersion_).ppf(
+                float(level)
+            )
             for s, level in enumerate(levels)
         ]
         return np.stack(noisy, axis=1)
 
     def _rng(self, *more: int) -> np.random.Generator:
-        return np.random.default_rng([self.mask_seed_, *_MASKS, *more])
+        return np.random.default_rng([self.mask_seed_, *_MASK_STREAM, *more])
 
-    def _masks(self, module: Any) -> list[np.ndarray]:
+    def _draw_masks(self, module: Any) -> list[np.ndarray]:
         """Float32[masks, width] for each layer of dropout: 0, or 1/(1 - p) where a unit stays."""
         found, width = [], 0
         for part in module:
@@ -328,7 +344,7 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         return found
 
 
-def _under_masks(module: Any, batch: Tensor, masks: Sequence[Tensor]) -> Tensor:
+def _apply_masks(module: Any, batch: Tensor, masks: Sequence[Tensor]) -> Tensor:
     """Float32[b, masks, n_outputs]; what comes before the first mask is the same under all of them,
     and computed once.
     """

@@ -20,47 +20,51 @@ from torch import Tensor, nn
 
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, check_parameters
-from kdgraph.parents.networks.outlier_sources import Draw, Outliers, built_in
-from kdgraph.parents.networks.torch_state import in_batches
+from kdgraph.parents.networks.outlier_sources import (
+    OutlierSampler,
+    OutlierSource,
+    outlier_source_from_name,
+)
+from kdgraph.parents.networks.torch_state import map_batches
 
-Cost = Callable[[Tensor, Tensor, Tensor], Tensor]
+OutlierLossFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(logits Float32[b, K] of training rows, their weights Float32[b], logits Float32[m, K] of
 outliers) → a scalar.
 """
 
-Harder = Callable[[nn.Module, Tensor], Tensor]
+OutlierTransform = Callable[[nn.Module, Tensor], Tensor]
 """(module, outliers Float32[m, …]) → Float32[m, …]: those that are learnt from instead."""
 
 
 @dataclass(frozen=True)
-class OutliersBeside:
+class OutlierLoss:
     """What each step of a training sees beside its rows; ours.
 
     Attributes
     ----------
-    draw : outliers, as many as the step has training rows.
-    of_logits : what they cost.
+    sampler : outliers, as many as the step has training rows.
+    loss_function : what they cost.
     weight : of that, in the loss.
-    harder : what becomes of them first, or None.
-    learnt : what was found out before, for the record.
+    transform : what becomes of them first, or None.
+    fitted_values : what was found out before, for the record.
     """
 
-    draw: Draw
-    of_logits: Cost
+    sampler: OutlierSampler
+    loss_function: OutlierLossFunction
     weight: float
-    harder: Harder | None = None
-    learnt: Mapping[str, Any] = field(default_factory=dict)
+    transform: OutlierTransform | None = None
+    fitted_values: Mapping[str, Any] = field(default_factory=dict)
 
-    def rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
+    def sample_rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
         """Float32[n, …]: outliers, on the device of the module."""
-        drawn = torch.from_numpy(self.draw(n, rng)).to(next(module.parameters()).device)
-        return drawn if self.harder is None else self.harder(module, drawn)
+        drawn = torch.from_numpy(self.sampler(n, rng)).to(next(module.parameters()).device)
+        return drawn if self.transform is None else self.transform(module, drawn)
 
-    def cost(self, outputs: Tensor, weights: Tensor, others: Tensor) -> Tensor:
+    def loss(self, outputs: Tensor, weights: Tensor, outlier_outputs: Tensor) -> Tensor:
         """``weight`` × the cost, a scalar, of logits Float32[b, K], weights Float32[b] and logits
         Float32[m, K] of outliers.
         """
-        return self.weight * self.of_logits(outputs, weights, others)
+        return self.weight * self.loss_function(outputs, weights, outlier_outputs)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -74,8 +78,8 @@ class Exposure(BaseEstimator):
     Parameters
     ----------
     outliers : where they come from: "noise", "permuted" or "mixed", half of each, which are made of
-        the training rows alone (:func:`~kdgraph.parents.networks.outlier_sources.built_in`); or any
-        :class:`~kdgraph.parents.networks.outlier_sources.Outliers`. Each step draws as many new
+        the training rows alone (:func:`~kdgraph.parents.networks.outlier_sources.outlier_source_from_name`); or any
+        :class:`~kdgraph.parents.networks.outlier_sources.OutlierSource`. Each step draws as many new
         ones as it has training rows.
     weight : of what they cost. 0 draws none.
     start : "trained": the network is first trained without them, then tuned with them for a fixed
@@ -91,45 +95,54 @@ class Exposure(BaseEstimator):
     energy fine-tuning.
     """
 
-    outliers: Literal["noise", "permuted", "mixed"] | Outliers = "noise"
+    outliers: Literal["noise", "permuted", "mixed"] | OutlierSource = "noise"
     weight: NonNegative = 1.0
     start: Literal["trained", "scratch"] = "scratch"
     epochs: Annotated[int, Range(0)] = 10
     learning_rate: Positive = 1e-3
 
     @property
-    def drawn_from(self) -> Outliers:
+    def outlier_source(self) -> OutlierSource:
         """The outliers, made of their word if that is what they are."""
-        return built_in(self.outliers) if isinstance(self.outliers, str) else self.outliers
+        return (
+            outlier_source_from_name(self.outliers)
+            if isinstance(self.outliers, str)
+            else self.outliers
+        )
 
     def check(self, prefix: str = "exposure.") -> None:
         """Raise ParameterError for a parameter out of range, here or of the outliers."""
         check_parameters(self, prefix)
-        if not isinstance(self.drawn_from, Outliers):
+        if not isinstance(self.outlier_source, OutlierSource):
             rule = "noise, permuted, mixed, or Outliers of kdgraph.parents.networks"
             raise ParameterError(f"{prefix}outliers must be {rule}, got {self.outliers!r}")
-        self.drawn_from.check(f"{prefix}outliers.")
+        self.outlier_source.check(f"{prefix}outliers.")
 
-    def cost(self, logits: Tensor, weights: Tensor, of_outliers: Tensor) -> Tensor:
+    def outlier_loss(self, logits: Tensor, weights: Tensor, outlier_logits: Tensor) -> Tensor:
         """A scalar; see :data:`Cost` for the shapes."""
         raise NotImplementedError
 
-    def beside(
-        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
-    ) -> OutliersBeside | None:
+    def auxiliary_loss(
+        self,
+        module: nn.Module,
+        rows: np.ndarray,
+        sampler: OutlierSampler,
+        device: str,
+        rng: np.random.Generator,
+    ) -> OutlierLoss | None:
         """What each step sees: of a ``module`` before its training (on the CPU), training rows
         Float32[n, …], and what draws outliers.
 
         None where they weigh nothing: then the training is the one without them, to the bit.
         """
-        return OutliersBeside(draw, self.cost, self.weight) if self.weight else None
+        return OutlierLoss(sampler, self.outlier_loss, self.weight) if self.weight else None
 
-    def words(self) -> dict[str, str]:
+    def describe(self) -> dict[str, str]:
         """Its class and that of the outliers, for the record."""
-        return {"exposure": type(self).__name__, "outliers": type(self.drawn_from).__name__}
+        return {"exposure": type(self).__name__, "outliers": type(self.outlier_source).__name__}
 
 
-ENERGY_ROWS = 10_000
+_MAX_ENERGY_ROWS = 10_000
 """Training rows, at most, and as many outliers, whose energies say where the margins are: their
 quantiles do not need more.
 """
@@ -157,9 +170,9 @@ class OutlierExposure(Exposure):
 
     weight: NonNegative = 0.5
 
-    def cost(self, logits: Tensor, weights: Tensor, of_outliers: Tensor) -> Tensor:
+    def outlier_loss(self, logits: Tensor, weights: Tensor, outlier_logits: Tensor) -> Tensor:
         """The mean over outliers; a scalar, see :data:`Cost` for the shapes."""
-        return -of_outliers.log_softmax(dim=1).mean()
+        return -outlier_logits.log_softmax(dim=1).mean()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -181,9 +194,9 @@ class Ceda(Exposure):
     from the training data and how to mitigate the problem", CVPR 2019, Section 4.
     """
 
-    def cost(self, logits: Tensor, weights: Tensor, of_outliers: Tensor) -> Tensor:
+    def outlier_loss(self, logits: Tensor, weights: Tensor, outlier_logits: Tensor) -> Tensor:
         """The mean over outliers; a scalar, see :data:`Cost` for the shapes."""
-        return largest_log_probability(of_outliers).mean()
+        return max_log_probability(outlier_logits).mean()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -236,16 +249,21 @@ class EnergyMargin(Exposure):
                 f"{prefix}margin_in must not be above margin_out, {high:g}, got {low:g}"
             )
 
-    def beside(
-        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
-    ) -> OutliersBeside | None:
+    def auxiliary_loss(
+        self,
+        module: nn.Module,
+        rows: np.ndarray,
+        sampler: OutlierSampler,
+        device: str,
+        rng: np.random.Generator,
+    ) -> OutlierLoss | None:
         """The same, once the margins are known."""
         if not self.weight:
             return None
         low, high = self.margin_in, self.margin_out
         if low is None or high is None:
-            some = rows[rng.permutation(len(rows))[:ENERGY_ROWS]]
-            inside, outside = (energies(module, X, device) for X in (some, draw(len(some), rng)))
+            some = rows[rng.permutation(len(rows))[:_MAX_ENERGY_ROWS]]
+            inside, outside = (energies(module, X, device) for X in (some, sampler(len(some), rng)))
             low = float(np.median(inside)) if low is None else low
             high = (
                 max(float(np.quantile(inside, 0.95)), float(np.median(outside)), low)
@@ -253,25 +271,25 @@ class EnergyMargin(Exposure):
                 else high
             )
             low = min(low, high)
-        cost = partial(margin_cost, margin_in=low, margin_out=high)
-        return OutliersBeside(
-            draw, cost, self.weight, learnt={"margin_in": low, "margin_out": high}
+        cost = partial(energy_margin_loss, margin_in=low, margin_out=high)
+        return OutlierLoss(
+            sampler, cost, self.weight, fitted_values={"margin_in": low, "margin_out": high}
         )
 
 
-def largest_log_probability(logits: Tensor) -> Tensor:
+def max_log_probability(logits: Tensor) -> Tensor:
     """Float32[n]: max_k log p_k (Hein et al. 2019, Section 4) of logits Float32[n, K]."""
     return logits.max(dim=1).values - logits.logsumexp(dim=1)
 
 
-def margin_cost(
-    logits: Tensor, weights: Tensor, of_outliers: Tensor, *, margin_in: float, margin_out: float
+def energy_margin_loss(
+    logits: Tensor, weights: Tensor, outlier_logits: Tensor, *, margin_in: float, margin_out: float
 ) -> Tensor:
     """Liu et al. (2020), Eq. 8: a scalar, of logits Float32[b, K], weights Float32[b] and logits
     Float32[m, K] of outliers.
     """
     above = (-logits.logsumexp(dim=1) - margin_in).clamp(min=0)
-    below = (margin_out + of_outliers.logsumexp(dim=1)).clamp(min=0)
+    below = (margin_out + outlier_logits.logsumexp(dim=1)).clamp(min=0)
     return (weights * above.square()).mean() + below.square().mean()
 
 
@@ -283,7 +301,7 @@ def energies(module: nn.Module, X: np.ndarray, device: str) -> np.ndarray:
     """
     module.to(device).eval()
     try:
-        found = in_batches(
+        found = map_batches(
             X,
             lambda batch: (torch.logsumexp(module(batch).double(), dim=1),),
             input_shape=X.shape[1:],
@@ -294,9 +312,9 @@ def energies(module: nn.Module, X: np.ndarray, device: str) -> np.ndarray:
     return -found[0]
 
 
-RADIUS = {True: 0.3, False: 0.1}
+_DEFAULT_RADIUS = {True: 0.3, False: 0.1}
 """By whether rows are images."""
-REACH = 2.5
+_TOTAL_STEP_IN_RADII = 2.5
 """What all steps add up to, in radii: they can go from any place of the ball to any other."""
 
 
@@ -329,25 +347,30 @@ class Acet(Ceda):
     radius: Positive | None = None
     steps: Count = 40
 
-    def beside(
-        self, module: nn.Module, rows: np.ndarray, draw: Draw, device: str, rng: np.random.Generator
-    ) -> OutliersBeside | None:
+    def auxiliary_loss(
+        self,
+        module: nn.Module,
+        rows: np.ndarray,
+        sampler: OutlierSampler,
+        device: str,
+        rng: np.random.Generator,
+    ) -> OutlierLoss | None:
         """The same, with the search before each step."""
-        beside = super().beside(module, rows, draw, device, rng)
+        beside = super().auxiliary_loss(module, rows, sampler, device, rng)
         if beside is None:
             return None
         are_images = rows.ndim == 4
         span = (
             torch.ones(1) if are_images else torch.from_numpy(rows.max(axis=0) - rows.min(axis=0))
         )
-        radius = RADIUS[are_images] if self.radius is None else self.radius
+        radius = _DEFAULT_RADIUS[are_images] if self.radius is None else self.radius
 
         def harder(module: nn.Module, outliers: Tensor) -> Tensor:
             reach = radius * span.to(outliers.device)
-            return ascended(
+            return projected_gradient_ascent(
                 module,
                 outliers,
-                largest_log_probability,
+                max_log_probability,
                 reach,
                 self.steps,
                 (0.0, 1.0) if are_images else None,
@@ -356,13 +379,13 @@ class Acet(Ceda):
         return replace(beside, harder=harder)
 
 
-def ascended(
+def projected_gradient_ascent(
     module: nn.Module,
     start: Tensor,
-    of: Callable[[Tensor], Tensor],
+    objective: Callable[[Tensor], Tensor],
     radius: Tensor,
     steps: int,
-    within: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None,
 ) -> Tensor:
     """Rows near ``start`` for which a function of the module's outputs is high, found by projected
     steps along the gradient's sign; ours.
@@ -371,10 +394,10 @@ def ascended(
     ----------
     module : is in eval mode meanwhile; its weights and their gradients stay as they are.
     start : Float32[n, …].
-    of : outputs Float32[n, K] → Float32[n].
+    objective : outputs Float32[n, K] → Float32[n].
     radius : Float32, one for all numbers of a row or one for each.
     steps : of size 2.5 radius / steps.
-    within : no number of a row leaves this interval.
+    bounds : no number of a row leaves this interval.
 
     Returns
     -------
@@ -386,14 +409,14 @@ def ascended(
     best, highest, place = start, torch.full((len(start),), -torch.inf, device=start.device), start
     for step in range(steps + 1):
         place = place.detach().requires_grad_()
-        values = of(module(place).float())
+        values = objective(module(place).float())
         better = values.detach() > highest
         best = torch.where(better.view(-1, *[1] * (start.ndim - 1)), place.detach(), best)
         highest = torch.where(better, values.detach(), highest)
         if step < steps:
             (gradient,) = torch.autograd.grad(values.sum(), place)
-            moved = place.detach() + REACH / steps * radius * gradient.sign()
+            moved = place.detach() + _TOTAL_STEP_IN_RADII / steps * radius * gradient.sign()
             moved = torch.minimum(torch.maximum(moved, start - radius), start + radius)
-            place = moved if within is None else moved.clamp(*within)
+            place = moved if bounds is None else moved.clamp(*bounds)
     module.train(was_training)
     return best

@@ -21,17 +21,17 @@ from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, check_parameters
 from kdgraph.parents.networks.network import Network
 
-BRIGHTEST = 255
+_MAX_INTENSITY = 255
 """The intensity that is 1."""
-KEPT = 2
+_MAX_CACHED_NETWORKS = 2
 """Trained networks that stay in memory."""
-_trained: OrderedDict[str, Any] = OrderedDict()
+_network_cache: OrderedDict[str, Any] = OrderedDict()
 """Networks by a hash of the rows and the settings that they were trained with; the one asked for
 last is last.
 """
 
 
-class GradientSign:
+class FastGradientSign:
     """Images x + ε · sign(∇ₓ loss), cut to [0, 1], one set for each ε (Goodfellow, Shlens and
     Szegedy, 2015, Section 4).
 
@@ -89,28 +89,28 @@ class GradientSign:
                 f"{train.name} has vectors, and images are moved here, by intensities of pixels;"
                 " choose another ood"
             )
-        drawn = iter(self._images(splits, rng))
+        drawn = iter(self._source_images(splits, rng))
         if not (first := list(islice(drawn, 1))):
             return
-        network = _once_trained(self.network, train)
+        network = _train_cached(self.network, train)
         accuracy = f"{network.score(splits.test.X, splits.test.y):.3f}"
         for each in chain(first, drawn):
-            sign = np.sign(network.input_gradient(each.X, _loss))
+            sign = np.sign(network.input_gradient(each.X, _predicted_class_loss))
             for level in map(float, self.levels):
-                epsilon = np.float32(level / BRIGHTEST)
+                epsilon = np.float32(level / _MAX_INTENSITY)
                 facts = {
                     **each.facts,
-                    "moved": f"{level:g}/{BRIGHTEST} against a network of test accuracy {accuracy}",
+                    "moved": f"{level:g}/{_MAX_INTENSITY} against a network of test accuracy {accuracy}",
                 }
                 yield replace(
                     each,
                     X=np.clip(each.X + epsilon * sign, 0, 1),
-                    params={**each.params, "epsilon": level / BRIGHTEST},
+                    params={**each.params, "epsilon": level / _MAX_INTENSITY},
                     id_values=(),
                     facts=facts,
                 )
 
-    def _images(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
+    def _source_images(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
         """What is moved."""
         if self.of is not None:
             return self.of.sets(splits, rng)
@@ -119,19 +119,21 @@ class GradientSign:
         return [OodSet("fgsm", drawn.X, source_rows=drawn.source_rows)]
 
 
-def _once_trained(network: Any, train: Dataset) -> Any:
+def _train_cached(network: Any, train: Dataset) -> Any:
     """A clone of the network that is trained on these rows; once, for all that ask for it while it
     is kept.
     """
     key = joblib.hash((type(network), network.get_params(), train.fingerprint))
-    if key not in _trained:
-        _trained[key] = seeded_clone(network, int(train.fingerprint[:7], 16)).fit(train.X, train.y)
-    _trained.move_to_end(key)
-    while len(_trained) > KEPT:
-        _trained.popitem(last=False)
-    return _trained[key]
+    if key not in _network_cache:
+        _network_cache[key] = seeded_clone(network, int(train.fingerprint[:7], 16)).fit(
+            train.X, train.y
+        )
+    _network_cache.move_to_end(key)
+    while len(_network_cache) > _MAX_CACHED_NETWORKS:
+        _network_cache.popitem(last=False)
+    return _network_cache[key]
 
 
-def _loss(logits: Tensor) -> Tensor:
+def _predicted_class_loss(logits: Tensor) -> Tensor:
     """Float[n]: the cross-entropy of the class that logits Float[n, K] predict."""
     return F.cross_entropy(logits, logits.argmax(dim=1), reduction="none")

@@ -21,12 +21,12 @@ from torch.nn import functional
 from kdgraph.errors import UsageError
 from kdgraph.parents.networks.convolutional import residual_layers
 
-Weights = Literal["pretrained", "random"]
-IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")
+InitialWeights = Literal["pretrained", "random"]
+IMPORT_PATH_PATTERN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")
 """The form of an import path: a colon, or dots and no slash."""
 
 
-class ImageFeatures(nn.Module):
+class ImageFeatureExtractor(nn.Module):
     """Images as a data set has them in, features out: size, colours and units are made to fit, and
     what the model returns is flattened.
 
@@ -36,7 +36,7 @@ class ImageFeatures(nn.Module):
     size : pixels of the height and width to which images are resized bilinearly, or None.
     channels : a grey image is repeated to so many, or None.
     mean, std : [c] subtracted from and divided out of the channels, or None.
-    pooled : whether a ``pooler_output`` is to be trusted.
+    use_pooler_output : whether a ``pooler_output`` is to be trusted.
     """
 
     mean: Tensor | None
@@ -49,10 +49,15 @@ class ImageFeatures(nn.Module):
         channels: int | None = None,
         mean: Tensor | None = None,
         std: Tensor | None = None,
-        pooled: bool = True,
+        use_pooler_output: bool = True,
     ):
         super().__init__()
-        self.model, self.size, self.channels, self.pooled = model, size, channels, pooled
+        self.model, self.size, self.channels, self.use_pooler_output = (
+            model,
+            size,
+            channels,
+            use_pooler_output,
+        )
         self.register_buffer("mean", mean)
         self.register_buffer("std", std)
 
@@ -66,18 +71,18 @@ class ImageFeatures(nn.Module):
             images = images.expand(-1, self.channels, -1, -1)
         if self.mean is not None and self.std is not None:
             images = (images - self.mean[:, None, None]) / self.std[:, None, None]
-        return feature_of(self.model(images), self.pooled)
+        return flatten_model_output(self.model(images), self.use_pooler_output)
 
 
-def feature_of(output: Any, pooled: bool = True) -> Tensor:
+def flatten_model_output(output: Any, use_pooler_output: bool = True) -> Tensor:
     """Float[n, m] from what an image model returned.
 
     A tensor Float[n, m] is taken as it is, Float[n, tokens, m] and Float[n, m, h, w] are averaged
     over tokens or pixels. Of an output of ``transformers``, it is ``pooler_output`` if there is one
-    (and ``pooled``), else ``last_hidden_state``.
+    (and ``use_pooler_output``), else ``last_hidden_state``.
     """
     if not isinstance(output, Tensor):
-        pooler = getattr(output, "pooler_output", None) if pooled else None
+        pooler = getattr(output, "pooler_output", None) if use_pooler_output else None
         if pooler is not None:
             return pooler.flatten(1)
         output = getattr(output, "last_hidden_state", output)
@@ -100,14 +105,14 @@ def feature_of(output: Any, pooled: bool = True) -> Tensor:
     )
 
 
-def image_features(
+def load_image_model(
     name: str,
     input_shape: tuple[int, ...],
     *,
-    weights: Weights = "pretrained",
+    weights: InitialWeights = "pretrained",
     image_size: int | None = None,
     options: Any = None,
-) -> tuple[ImageFeatures, int]:
+) -> tuple[ImageFeatureExtractor, int]:
     """The image model called ``name``, ready for images of ``input_shape`` (c, h, w), and the width
     of its features.
 
@@ -128,12 +133,12 @@ def image_features(
     """
     options = dict(options or {})
     if name == "resnet20":
-        features = ImageFeatures(
-            nn.Sequential(_called(partial(residual_layers, input_shape[0]), name, options)),
+        features = ImageFeatureExtractor(
+            nn.Sequential(_call_factory(partial(residual_layers, input_shape[0]), name, options)),
             image_size,
         )
     elif is_import_path(name):
-        features = ImageFeatures(_from_factory(name, weights, options), image_size)
+        features = ImageFeatureExtractor(_from_factory(name, weights, options), image_size)
     else:
         features = _from_transformers(name, weights, image_size, options)
     wanted = next(
@@ -141,15 +146,17 @@ def image_features(
     )
     if input_shape[0] == 1 and wanted is not None and wanted > 1:
         features.channels = wanted
-    return features, _width(features, name, input_shape)
+    return features, _count_features(features, name, input_shape)
 
 
 def is_import_path(name: str) -> bool:
     """Whether ``name`` has the form of an import path; a folder that exists is none."""
-    return not Path(name).is_dir() and bool(IMPORT_PATH.fullmatch(name))
+    return not Path(name).is_dir() and bool(IMPORT_PATH_PATTERN.fullmatch(name))
 
 
-def _width(features: ImageFeatures, name: str, input_shape: tuple[int, ...]) -> int:
+def _count_features(
+    features: ImageFeatureExtractor, name: str, input_shape: tuple[int, ...]
+) -> int:
     """Features of one black image, counted."""
     features.eval()
     try:
@@ -165,7 +172,7 @@ def _width(features: ImageFeatures, name: str, input_shape: tuple[int, ...]) -> 
         ) from error
 
 
-def _from_factory(name: str, weights: Weights, options: Mapping[str, Any]) -> nn.Module:
+def _from_factory(name: str, weights: InitialWeights, options: Mapping[str, Any]) -> nn.Module:
     module, _, factory = name.rpartition(":" if ":" in name else ".")
     try:
         make: Callable[..., Any] = getattr(import_module(module), factory)
@@ -173,23 +180,23 @@ def _from_factory(name: str, weights: Weights, options: Mapping[str, Any]) -> nn
         raise UsageError(
             f"model '{name}' cannot be imported ({_first_line(error)}); it must be on PYTHONPATH"
         ) from error
-    made = _called(make, name, options)
+    made = _call_factory(make, name, options)
     if not isinstance(made, nn.Module):
         raise UsageError(f"model '{name}' must give a torch.nn.Module, got {type(made).__name__}")
     if weights == "random":
-        _draw_anew(made, name)
+        _reset_parameters(made, name)
     return made
 
 
-def _called(make: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+def _call_factory(factory: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
     try:
-        inspect.signature(make).bind(**options)
+        inspect.signature(factory).bind(**options)
     except TypeError as error:
         raise UsageError(f"model_options do not fit model '{name}' ({error})") from error
-    return make(**options)
+    return factory(**options)
 
 
-def _draw_anew(module: nn.Module, name: str) -> None:
+def _reset_parameters(module: nn.Module, name: str) -> None:
     for part in module.modules():
         if hasattr(part, "reset_parameters"):
             part.reset_parameters()  # pyright: ignore[reportCallIssue] (a method, where there is one)
@@ -202,10 +209,10 @@ def _draw_anew(module: nn.Module, name: str) -> None:
 
 
 def _from_transformers(
-    name: str, weights: Weights, image_size: int | None, options: Mapping[str, Any]
-) -> ImageFeatures:
+    name: str, weights: InitialWeights, image_size: int | None, options: Mapping[str, Any]
+) -> ImageFeatureExtractor:
     try:
-        transformers = _imported("transformers")
+        transformers = _import_untyped("transformers")
     except ImportError as error:
         raise UsageError(
             f"model '{name}' needs transformers: pip install 'kdgraph[encoders]'"
@@ -214,27 +221,27 @@ def _from_transformers(
     pooled = True
     if weights == "random":
         model = transformers.AutoModel.from_config(
-            _cached_or_fetched(transformers.AutoConfig.from_pretrained, name), **options
+            _load_cached_or_remote(transformers.AutoConfig.from_pretrained, name), **options
         )
     else:
-        model, info = _cached_or_fetched(
+        model, info = _load_cached_or_remote(
             transformers.AutoModel.from_pretrained, name, output_loading_info=True, **options
         )
         pooled = not any(
             "pooler" in key for key in info["missing_keys"]
         )  # else it is random: the checkpoint had another head
-        mean, std = _statistics(name)
+        mean, std = _channel_statistics(name)
     size = getattr(model.config, "image_size", None)
-    return ImageFeatures(
+    return ImageFeatureExtractor(
         model,
         image_size or (size if isinstance(size, int) else None),
         mean=mean,
         std=std,
-        pooled=pooled,
+        use_pooler_output=pooled,
     )
 
 
-def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> Any:
+def _load_cached_or_remote(load: Callable[..., Any], name: str, **options: Any) -> Any:
     """From a folder or the user's cache if it is there, so that nothing waits for a network; else
     from the network.
     """
@@ -247,7 +254,7 @@ def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> A
                 f"model '{name}' is none that transformers can load ({_first_line(error)})"
             ) from error
     try:
-        return _from_network(load, name, options)
+        return _load_remote(load, name, options)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"model '{name}' is neither resnet20, an import path, a folder nor in the cache, and"
@@ -258,7 +265,7 @@ def _cached_or_fetched(load: Callable[..., Any], name: str, **options: Any) -> A
 @contextmanager
 def _without_progress_bar() -> Iterator[None]:
     """Reading weights from a disk takes a moment, and transformers would draw a bar for it."""
-    logging = _imported("transformers.utils").logging
+    logging = _import_untyped("transformers.utils").logging
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
@@ -268,17 +275,17 @@ def _without_progress_bar() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _from_network(load: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+def _load_remote(load: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
     return load(name, **options)
 
 
-def _statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
+def _channel_statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
     """Mean and standard deviation of the channels that the model was trained with, from its image
     processor's file.
     """
-    image_processor = _imported("transformers.image_processing_base").ImageProcessingMixin
+    image_processor = _import_untyped("transformers.image_processing_base").ImageProcessingMixin
     try:
-        said, _ = _cached_or_fetched(image_processor.get_image_processor_dict, name)
+        said, _ = _load_cached_or_remote(image_processor.get_image_processor_dict, name)
     except UsageError:
         warnings.warn(
             f"model '{name}' comes without a preprocessor_config.json: images enter it as they are",
@@ -294,7 +301,7 @@ def _statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
     return torch.tensor(said["image_mean"]), torch.tensor(said["image_std"])
 
 
-def _imported(module: str) -> Any:
+def _import_untyped(module: str) -> Any:
     """Not by a statement: pyright would read 2,700 modules behind it, a third of its time, and find
     no types in what is used here.
     """

@@ -17,14 +17,19 @@ from torch import nn
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range
 from kdgraph.parents.networks.classifier import NetworkClassifier
-from kdgraph.parents.networks.regressor import HEADS, Head, HeadName, NetworkRegressor
+from kdgraph.parents.networks.regressor import (
+    DISTRIBUTION_HEADS,
+    DistributionHead,
+    HeadName,
+    NetworkRegressor,
+)
 
-_Dropout = Annotated[float, Range(0, 1)]
+_DropoutRate = Annotated[float, Range(0, 1)]
 _ACTIVATIONS = {"relu": nn.ReLU, "leaky_relu": nn.LeakyReLU}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class FullyConnected:
+class FullyConnectedMixin:
     """Fully connected layers with piecewise linear activations: what the network is made of,
     whatever it predicts.
 
@@ -48,7 +53,7 @@ class FullyConnected:
 
     hidden: Sequence[Count] = (1000, 1000, 1000, 1000)
     activation: Literal["relu", "leaky_relu"] = "relu"
-    dropout: _Dropout | Sequence[_Dropout] = 0.0
+    dropout: _DropoutRate | Sequence[_DropoutRate] = 0.0
     batch_norm: bool = False
     initial_std: Positive | None = None
 
@@ -89,7 +94,7 @@ class FullyConnected:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultilayerPerceptron(FullyConnected, NetworkClassifier):
+class MultilayerPerceptron(FullyConnectedMixin, NetworkClassifier):
     """Fully connected layers with piecewise linear activations.
 
     The defaults are those of Dey et al., Table 3: four layers of 1,000 units, Adam at 3e-4. Images
@@ -97,7 +102,7 @@ class MultilayerPerceptron(FullyConnected, NetworkClassifier):
 
     Parameters
     ----------
-    hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnected`.
+    hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnectedMixin`.
     **others : those of :class:`NetworkClassifier`.
 
     References
@@ -116,7 +121,7 @@ class MultilayerPerceptron(FullyConnected, NetworkClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultilayerPerceptronRegressor(FullyConnected, NetworkRegressor):
+class MultilayerPerceptronRegressor(FullyConnectedMixin, NetworkRegressor):
     """Fully connected layers with piecewise linear activations, which predict a distribution for
     each row.
 
@@ -125,7 +130,7 @@ class MultilayerPerceptronRegressor(FullyConnected, NetworkRegressor):
 
     Parameters
     ----------
-    hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnected`.
+    hidden, activation, dropout, batch_norm, initial_std : the layers, see :class:`FullyConnectedMixin`.
     head : what is predicted, see :data:`~kdgraph.parents.networks.regressor.HeadName`; trained by
     its likelihood.
     **others : those of :class:`NetworkRegressor`.
@@ -150,7 +155,7 @@ class MultilayerPerceptronRegressor(FullyConnected, NetworkRegressor):
     hidden: Sequence[Count] = (200, 200, 200, 5)
     head: HeadName = "normal"
 
-    def _head(self) -> Head:
-        return HEADS.get(
-            self.head, HEADS["normal"]
+    def _head(self) -> DistributionHead:
+        return DISTRIBUTION_HEADS.get(
+            self.head, DISTRIBUTION_HEADS["normal"]
         )  # scikit-learn asks before ``fit`` refuses another

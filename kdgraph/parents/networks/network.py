@@ -19,11 +19,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range
-from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint, in_words, reporter
-from kdgraph.parents.networks.torch_state import in_batches, narrow, recording, reproducible
-from kdgraph.parents.networks.training import Examples, Loss, Options, Trained, train
+from kdgraph.parents.networks.checkpoint import (
+    Checkpoint,
+    comparable_parameter,
+    progress_callback,
+    training_fingerprint,
+)
+from kdgraph.parents.networks.torch_state import (
+    deterministic_torch,
+    map_batches,
+    record_layers,
+    to_float32,
+)
+from kdgraph.parents.networks.training import (
+    Examples,
+    TrainingLoss,
+    TrainingOptions,
+    TrainingResult,
+    train,
+)
 
-_NOT_IN_THE_NUMBERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
+_RESULT_NEUTRAL_PARAMETERS = {"n_jobs", "verbose", "report", "checkpoint", "random_state"}
 """Parameters that change no number, and the seed, of which the fingerprint takes what was drawn."""
 
 
@@ -47,7 +63,7 @@ class Network(TransformerMixin, BaseEstimator):
         are kept, the first of several. None: no early stopping, and the last weights are kept.
     stop_on : "validation", the loss of held-out rows after each epoch; "train", the mean loss of
     the training rows during it.
-    validation_share : share of the training rows that is held out for "validation", stratified.
+    validation_fraction : share of the training rows that is held out for "validation", stratified.
         Where the rows are too few for that, the training loss decides.
     device : "auto" takes CUDA where torch sees it.
     amp : train in mixed precision; only on CUDA. Inference is in float32.
@@ -85,7 +101,7 @@ class Network(TransformerMixin, BaseEstimator):
     max_epochs: Annotated[int, Range(0)] = 200
     patience: Count | None = 10
     stop_on: Literal["validation", "train"] = "validation"
-    validation_share: OpenFraction = 0.1
+    validation_fraction: OpenFraction = 0.1
     device: Literal["auto", "cpu", "cuda"] = "auto"
     amp: bool = True
     threads: Count = 1
@@ -104,7 +120,7 @@ class Network(TransformerMixin, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> TrainingLoss:
         """What training makes small, and early stopping goes by."""
         raise NotImplementedError
 
@@ -119,59 +135,63 @@ class Network(TransformerMixin, BaseEstimator):
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         **more: Any,
-    ) -> Trained:
+    ) -> TrainingResult:
         """Train the new module in place; a subclass may do other things before it. ``more``:
         keywords of :func:`train`.
         """
         return train(module, examples, self._loss(), options, validation=validation, **more)
 
-    def _learn(
+    def _train_and_select(
         self,
         module: nn.Module,
         examples: Examples,
         validation: Examples | None,
-        options: Options,
+        options: TrainingOptions,
         **more: Any,
-    ) -> Trained:
+    ) -> TrainingResult:
         """Train the new module in place, once; a subclass may do so several times, and keep the
         best.
         """
         return self._train(module, examples, validation, options, **more)
 
-    def _trained_on(
+    def _fit_arrays(
         self,
         X: np.ndarray,
         target: np.ndarray,
         weight: np.ndarray,
         n_outputs: int,
-        **beside: np.ndarray,
+        **extra_arrays: np.ndarray,
     ) -> Examples:
         """Train a new module on rows that are checked, and learn everything that ends in ``_``;
         gives the rows that decided when to stop.
 
         ``target``: [n] numbers as the loss takes them, ``weight``: Float[n] from 0, ``n_outputs``:
-        of the module for a row, ``beside``: arrays that ``_learn`` takes.
+        of the module for a row, ``extra_arrays``: arrays that ``_learn`` takes.
         """
         device = self._device()
         self.input_shape_ = X.shape[1:]
-        rows, held_out, seed = self._divided(target, weight)
+        rows, held_out, seed = self._split_rows(target, weight)
         with (
-            reporter(self.verbose, self.report) as report,
-            reproducible(device, seed, self.threads),
+            progress_callback(self.verbose, self.report) as report,
+            deterministic_torch(device, seed, self.threads),
         ):
             module = self._make_module(self.input_shape_, n_outputs).float()
             checkpoint = self._checkpoint(
-                module, (X, target, weight, *beside.values()), seed, device
+                module, (X, target, weight, *extra_arrays.values()), seed, device
             )
-            options = Options(
-                **{f.name: getattr(self, f.name) for f in fields(Options) if f.name != "device"},
+            options = TrainingOptions(
+                **{
+                    f.name: getattr(self, f.name)
+                    for f in fields(TrainingOptions)
+                    if f.name != "device"
+                },
                 device=device,
             )
-            validation = None if held_out is None else examples_of(X, target, weight, held_out)
-            examples = examples_of(X, target, weight, rows)
-            trained = self._learn(
+            validation = None if held_out is None else make_examples(X, target, weight, held_out)
+            examples = make_examples(X, target, weight, rows)
+            trained = self._train_and_select(
                 module,
                 examples,
                 validation,
@@ -179,7 +199,7 @@ class Network(TransformerMixin, BaseEstimator):
                 seed=seed,
                 report=report,
                 checkpoint=checkpoint,
-                **beside,
+                **extra_arrays,
             )
         self.module_, self.history_, self.best_epoch_ = (
             module.eval(),
@@ -197,33 +217,33 @@ class Network(TransformerMixin, BaseEstimator):
         """
         return {"epochs": self.n_epochs_, "best_epoch": self.best_epoch_}
 
-    def _outputs(self, X: Any) -> np.ndarray:
+    def _module_outputs(self, X: Any) -> np.ndarray:
         """Float32[n, …]: what the module puts out, finite also where it overflows, as one may where
         no row of training was.
         """
-        X, module = self._checked(X), self._placed()
-        (outputs,) = self._in_batches(X, lambda batch: (module(batch),))
+        X, module = self._validate_X(X), self._module_on_device()
+        (outputs,) = self._map_batches(X, lambda batch: (module(batch),))
         return np.nan_to_num(outputs)
 
-    def input_gradient(self, X, of: Callable[[Tensor], Tensor]) -> np.ndarray:
+    def input_gradient(self, X, function: Callable[[Tensor], Tensor]) -> np.ndarray:
         """Float32[n, *input_shape]: the gradient, by the numbers of each row, of a function of what
         the module puts out.
 
         Parameters
         ----------
         X : as in ``fit``.
-        of : Float32[b, …] outputs (logits of a classifier) → Float32[b], a number for each row, by
+        function : Float32[b, …] outputs (logits of a classifier) → Float32[b], a number for each row, by
             functions of torch.
         """
-        X, module = self._checked(X), self._placed()
+        X, module = self._validate_X(X), self._module_on_device()
 
         def gradient(batch: Tensor) -> tuple[Tensor]:
             with torch.inference_mode(False), torch.enable_grad():
                 inputs = batch.clone().requires_grad_()
-                (found,) = torch.autograd.grad(of(module(inputs)).sum(), inputs)
+                (found,) = torch.autograd.grad(function(module(inputs)).sum(), inputs)
             return (found,)
 
-        return self._in_batches(X, gradient)[0]
+        return self._map_batches(X, gradient)[0]
 
     def transform(self, X, layer: str | None = None) -> np.ndarray:
         """Float32[n, m]: what a layer puts out, flattened; one of ``layer_names_``, None for what
@@ -231,16 +251,16 @@ class Network(TransformerMixin, BaseEstimator):
 
         Of a layer that the module uses several times it is the last output.
         """
-        X = self._checked(X)
-        name = self._last_linear() if layer is None else layer
+        X = self._validate_X(X)
+        name = self._last_linear_name() if layer is None else layer
         if name not in self.layer_names_:
             close = difflib.get_close_matches(name, self.layer_names_, n=1)
             raise ValueError(
                 f"no layer named {name!r}; "
                 + (f"did you mean {close[0]!r}?" if close else "layer_names_ lists them")
             )
-        with recording(self._placed(), [name], inputs=layer is None) as run:
-            (outputs,) = self._in_batches(X, run)
+        with record_layers(self._module_on_device(), [name], record_inputs=layer is None) as run:
+            (outputs,) = self._map_batches(X, run)
         return outputs.reshape(len(X), -1)
 
     @property
@@ -249,19 +269,19 @@ class Network(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "module_")
         return [name for name, _ in self.module_.named_modules() if name]
 
-    def _in_batches(
+    def _map_batches(
         self, X: np.ndarray, function: Callable[[Tensor], Sequence[Any]]
     ) -> tuple[np.ndarray, ...]:
-        return in_batches(
+        return map_batches(
             X, function, input_shape=self.input_shape_, device=self._device(), n_jobs=self.n_jobs
         )
 
-    def _placed(self) -> nn.Module:
+    def _module_on_device(self) -> nn.Module:
         """The module on the device; on CUDA a copy, whose memory is free again after use."""
         device = self._device()
         return self.module_ if device == "cpu" else copy.deepcopy(self.module_).to(device)
 
-    def _checked(self, X) -> np.ndarray:
+    def _validate_X(self, X) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], allow_nd=True)
         if X.shape[1:] != self.input_shape_:
@@ -277,7 +297,7 @@ class Network(TransformerMixin, BaseEstimator):
             raise ValueError("device must be cpu or auto here: torch sees no CUDA device")
         return "cuda" if seen and self.device != "cpu" else "cpu"
 
-    def _divided(
+    def _split_rows(
         self, target: np.ndarray, weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None, int]:
         """Row numbers to train on and to stop by (or None), and a seed.
@@ -298,7 +318,7 @@ class Network(TransformerMixin, BaseEstimator):
         by = None if strata is None else strata[several]
         try:
             kept, held_out = train_test_split(
-                several, test_size=self.validation_share, stratify=by, random_state=seed
+                several, test_size=self.validation_fraction, stratify=by, random_state=seed
             )
         except ValueError:  # fewer rows than strata on one side
             return rows, None, seed
@@ -311,16 +331,18 @@ class Network(TransformerMixin, BaseEstimator):
             return None
         weights = [tensor.numpy() for tensor in module.state_dict().values()]
         parameters = sorted(
-            (f.name, in_words(getattr(self, f.name)))
+            (f.name, comparable_parameter(getattr(self, f.name)))
             for f in fields(self)
-            if f.name not in _NOT_IN_THE_NUMBERS
+            if f.name not in _RESULT_NEUTRAL_PARAMETERS
         )
         return Checkpoint(
             self.checkpoint,
-            fingerprint([*data, *weights], [type(self).__name__, seed, device, parameters]),
+            training_fingerprint(
+                [*data, *weights], [type(self).__name__, seed, device, parameters]
+            ),
         )
 
-    def _last_linear(self) -> str:
+    def _last_linear_name(self) -> str:
         names = [name for name, part in self.module_.named_modules() if isinstance(part, nn.Linear)]
         if not names:
             raise ValueError(
@@ -340,7 +362,7 @@ class Network(TransformerMixin, BaseEstimator):
         return tags
 
 
-def examples_of(
+def make_examples(
     X: np.ndarray, target: np.ndarray, weight: np.ndarray, rows: np.ndarray
 ) -> Examples:
     """The ``rows`` (Int[m]) of X Float[n, …], target [n] and weight Float[n] as tensors; weights
@@ -348,7 +370,7 @@ def examples_of(
     """
     chosen = weight[rows]
     return Examples(
-        torch.from_numpy(narrow(X[rows])),
+        torch.from_numpy(to_float32(X[rows])),
         torch.from_numpy(target[rows]),
         torch.from_numpy((chosen / chosen.mean()).astype(np.float32)),
     )

@@ -20,21 +20,21 @@ from kdgraph.data.images.pixels import like_images_of
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Share, check_parameters
 
-Draw = Callable[[int, np.random.Generator], np.ndarray]
+OutlierSampler = Callable[[int, np.random.Generator], np.ndarray]
 """(n, generator) → Float32[n, …]: new outliers, of the shape of the training rows."""
 
-SMOOTHING = (1.0, 2.5)
+_SMOOTHING_SD_RANGE = (1.0, 2.5)
 """Pixels: the standard deviations of the Gaussian filter are drawn uniformly between them (Hein et
 al. 2019, Section 5).
 """
 
 
-class Outliers(BaseEstimator):
+class OutlierSource(BaseEstimator):
     """Where a network that trains with outliers has them from; ours. A subclass is a dataclass of
     its parameters, and has ``like``.
     """
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """What draws outliers for training rows, Float32[n, d] or images Float32[n, c, h, w], as
         the network sees them.
 
@@ -48,7 +48,7 @@ class Outliers(BaseEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NoiseOutliers(Outliers):
+class NoiseOutliers(OutlierSource):
     """Uniform noise: of vectors in the box of the training rows, of images in [0, 1] for each
     pixel.
 
@@ -56,7 +56,7 @@ class NoiseOutliers(Outliers):
     ----------
     margin : of vectors, how far the box reaches beyond the training rows on each side, as a share
     of each feature's range.
-    smoothed : share of the images that are smoothed, which gives them low frequencies as pictures
+    smoothed_fraction : share of the images that are smoothed, which gives them low frequencies as pictures
         have them.
 
     Notes
@@ -80,22 +80,24 @@ class NoiseOutliers(Outliers):
     """
 
     margin: NonNegative = 0.0
-    smoothed: Share = 0.5
+    smoothed_fraction: Share = 0.5
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """What draws noise like the training rows Float32[n, …]."""
         shape, are_images = rows.shape[1:], rows.ndim == 4
-        low, high = (np.float32(0), np.float32(1)) if are_images else _box(rows, self.margin)
+        low, high = (
+            (np.float32(0), np.float32(1)) if are_images else _bounding_box(rows, self.margin)
+        )
 
         def draw(n: int, rng: np.random.Generator) -> np.ndarray:
             noise = low + (high - low) * rng.random((n, *shape), dtype=np.float32)
-            return _partly_smoothed(noise, self.smoothed, rng) if are_images else noise
+            return _smooth_fraction(noise, self.smoothed_fraction, rng) if are_images else noise
 
         return draw
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PermutedOutliers(Outliers):
+class PermutedOutliers(OutlierSource):
     """Training rows of which the parts are in disorder: columns of vectors, each permuted by
     itself, or the pixels of each image.
 
@@ -104,7 +106,7 @@ class PermutedOutliers(Outliers):
 
     Parameters
     ----------
-    smoothed : share of the images that are smoothed, as in :class:`NoiseOutliers`.
+    smoothed_fraction : share of the images that are smoothed, as in :class:`NoiseOutliers`.
 
     References
     ----------
@@ -113,9 +115,9 @@ class PermutedOutliers(Outliers):
     Statistics 15, 2006, Addcl1.
     """
 
-    smoothed: Share = 0.0
+    smoothed_fraction: Share = 0.0
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """What draws permuted rows of the training rows Float32[n, …], with replacement."""
 
         def columns(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -125,34 +127,34 @@ class PermutedOutliers(Outliers):
             flat = rows[rng.integers(len(rows), size=n)].reshape(n, rows.shape[1], -1)
             order = rng.permuted(np.tile(np.arange(flat.shape[2]), (n, 1)), axis=1)
             permuted = np.take_along_axis(flat, order[:, None], axis=2).reshape(n, *rows.shape[1:])
-            return _partly_smoothed(permuted, self.smoothed, rng)
+            return _smooth_fraction(permuted, self.smoothed_fraction, rng)
 
         return pixels if rows.ndim == 4 else columns
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MixedOutliers(Outliers):
+class MixedOutliers(OutlierSource):
     """Outliers of several kinds in equal shares, in any order; ours.
 
     Parameters
     ----------
-    parts : name → :class:`Outliers`.
+    sources : name → :class:`OutlierSource`.
     """
 
-    parts: Mapping[str, Any]
+    sources: Mapping[str, Any]
 
     def check(self, prefix: str) -> None:
         """Raise ParameterError for a parameter of a part that is out of range, and where there is
         no part.
         """
-        if not self.parts:
+        if not self.sources:
             raise ParameterError(f"{prefix}parts must have at least one kind of outliers, got none")
-        for name, part in self.parts.items():
+        for name, part in self.sources.items():
             part.check(f"{prefix}parts.{name}.")
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """What draws from each part for training rows Float32[n, …]."""
-        draws = [part.like(rows, rng) for part in self.parts.values()]
+        draws = [part.like(rows, rng) for part in self.sources.values()]
 
         def draw(n: int, rng: np.random.Generator) -> np.ndarray:
             sizes = np.diff(np.linspace(0, n, len(draws) + 1).round().astype(int)).tolist()
@@ -163,33 +165,36 @@ class MixedOutliers(Outliers):
         return draw
 
 
-def built_in(word: str) -> Outliers | str:
+def outlier_source_from_name(name: str) -> OutlierSource | str:
     """What a word stands for: "noise", "permuted", or "mixed", in which images are smoothed as
     those of Hein et al. (2019, Section 5).
 
     Any other word stays one.
     """
-    if word == "mixed":
+    if name == "mixed":
         return MixedOutliers(
-            parts={"noise": NoiseOutliers(smoothed=1.0), "permuted": PermutedOutliers(smoothed=1.0)}
+            sources={
+                "noise": NoiseOutliers(smoothed_fraction=1.0),
+                "permuted": PermutedOutliers(smoothed_fraction=1.0),
+            }
         )
     made = {"noise": NoiseOutliers, "permuted": PermutedOutliers}
-    return made[word]() if word in made else word
+    return made[name]() if name in made else name
 
 
-def from_rows(rows: np.ndarray) -> Draw:
+def row_sampler(rows: np.ndarray) -> OutlierSampler:
     """What draws from given rows Float32[m, …], with replacement; ours."""
     return lambda n, rng: rows[rng.integers(len(rows), size=n)]
 
 
-def _box(rows: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
+def _bounding_box(rows: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
     low, high = rows.min(axis=0), rows.max(axis=0)
     return low - np.float32(margin) * (high - low), high + np.float32(margin) * (high - low)
 
 
-def _partly_smoothed(images: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Each image smoothed with the probability ``share``, and stretched to [0, 1] then."""
-    chosen, width = rng.random(len(images)) < share, rng.uniform(*SMOOTHING)
+def _smooth_fraction(images: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """Each image smoothed with the probability ``fraction``, and stretched to [0, 1] then."""
+    chosen, width = rng.random(len(images)) < fraction, rng.uniform(*_SMOOTHING_SD_RANGE)
     if not chosen.any():
         return images
     smooth = gaussian_filter(images[chosen], sigma=(0, 0, width, width))
@@ -199,7 +204,7 @@ def _partly_smoothed(images: np.ndarray, share: float, rng: np.random.Generator)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RowsOutliers(Outliers):
+class DatasetOutliers(OutlierSource):
     """Rows of another data set: of its official training rows where it has them, so that its test
     rows can still test.
 
@@ -231,7 +236,7 @@ class RowsOutliers(Outliers):
         if isinstance(self.source, Fetched):
             self.source.prefetch(progress)
 
-    def like(self, rows: np.ndarray, rng: np.random.Generator) -> Draw:
+    def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """What draws rows of the other data set for training rows Float32[n, …].
 
         Raises
@@ -251,14 +256,16 @@ class RowsOutliers(Outliers):
                     "ignore", UserWarning
                 )  # of what matters where labels are learnt
                 table = self.source.load()
-            among = _chosen(table, self.half)
+            among = _training_rows(table, self.half)
             X = table.X[rng.permutation(among)[: self.n]]
-        return from_rows(
-            np.ascontiguousarray(_like(rows.shape[1:], X, self.source.name), dtype=np.float32)
+        return row_sampler(
+            np.ascontiguousarray(
+                _match_shape(rows.shape[1:], X, self.source.name), dtype=np.float32
+            )
         )
 
 
-def _chosen(table: Dataset, half: Half) -> np.ndarray:
+def _training_rows(table: Dataset, half: Half) -> np.ndarray:
     """Int[m]: rows that train, of a half of the classes."""
     if table.roles is None:
         trains = np.ones(len(table.y), dtype=bool)
@@ -270,7 +277,7 @@ def _chosen(table: Dataset, half: Half) -> np.ndarray:
     return np.flatnonzero(trains & in_half(table, half))
 
 
-def _like(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
+def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
     """Rows of that shape."""
     if not len(X):
         raise DataError(

@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-_ONE_AT_A_TIME = threading.RLock()
+_TRAINING_LOCK = threading.RLock()
 """torch's random state and its number of threads belong to the process: two trainings side by side
 would take each other's.
 """
@@ -58,7 +58,7 @@ _PROCESS_DEFAULTS = _ProcessDefaults()
 
 
 @contextmanager
-def plain_torch() -> Iterator[None]:
+def default_torch_state() -> Iterator[None]:
     """Have torch's own defaults, and put what the user has set back: float32 in full precision, on
     the CPU where no device is named, with gradients, without autocast. Ours.
 
@@ -79,7 +79,7 @@ def plain_torch() -> Iterator[None]:
 
 
 @contextmanager
-def reproducible(device: str, seed: int, threads: int | None = None) -> Iterator[None]:
+def deterministic_torch(device: str, seed: int, threads: int | None = None) -> Iterator[None]:
     """Same seed, same bits: random numbers from ``seed``, so many threads, deterministic
     algorithms; then all is set as it was before.
 
@@ -87,8 +87,8 @@ def reproducible(device: str, seed: int, threads: int | None = None) -> Iterator
     """
     devices = [torch.device(device).index or 0] if device != "cpu" else []
     with (
-        _ONE_AT_A_TIME,
-        plain_torch(),
+        _TRAINING_LOCK,
+        default_torch_state(),
         torch.random.fork_rng(devices),
         torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True),
         intra_op_threads(threads or torch.get_num_threads()),
@@ -119,19 +119,19 @@ def intra_op_threads(n: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-LARGEST = 1e15
+_MAX_INPUT = 1e15
 """Rows that reach further are scaled down to it: even squares, and sums over some thousand of them,
 stay finite in float32.
 """
-_NUMBERS = 2**18
+_MAX_BATCH_VALUES = 2**18
 """Input numbers of a batch of images: 1 MB, so that the activations of a residual network stay
 under 0.1 GB a thread.
 """
 
-_WIDE = 16
+_MIN_LINEAR_OUTPUTS = 16
 
 
-def batch_rows(input_shape: Sequence[int]) -> int:
+def inference_batch_size(input_shape: Sequence[int]) -> int:
     """Rows of a batch, which follow from the shape of one row alone: 256 vectors, 8 to 256 images
     (a power of two).
     """
@@ -139,10 +139,10 @@ def batch_rows(input_shape: Sequence[int]) -> int:
         # 14,000 rows a second through four layers of 1,000 units, as with 512, and one row alone
         # takes 18 ms instead of 35
         return 256
-    return 2 ** int(np.clip(math.log2(_NUMBERS / math.prod(input_shape)), 3, 8))
+    return 2 ** int(np.clip(math.log2(_MAX_BATCH_VALUES / math.prod(input_shape)), 3, 8))
 
 
-def in_batches(
+def map_batches(
     X: np.ndarray,
     function: Callable[[Tensor], Sequence[Any]],
     *,
@@ -163,7 +163,7 @@ def in_batches(
     ----------
     X : Float[n, *input_shape], n >= 1.
     function : of a batch, Float32[batch_rows, *input_shape] on ``device``; gives tensors or arrays
-        of ``batch_rows`` rows each. It is called from several threads at once, without gradients;
+        of ``inference_batch_size`` rows each. It is called from several threads at once, without gradients;
         modules that it uses must be in eval mode.
     input_shape : the shape of one row.
     device : where batches are put. On a CUDA device they run one after another.
@@ -173,18 +173,18 @@ def in_batches(
     -------
     tuple of arrays, what the function gave, of n rows each.
     """
-    rows, device = batch_rows(input_shape), torch.device(device)
+    rows, device = inference_batch_size(input_shape), torch.device(device)
 
     def compute(start: int) -> list[np.ndarray]:
-        with torch.inference_mode(), _WideProducts():
-            outputs = function(_full_batch(X[start : start + rows], rows).to(device))
+        with torch.inference_mode(), _PadLinearLayers():
+            outputs = function(_pad_batch(X[start : start + rows], rows).to(device))
             return [o.cpu().numpy() if isinstance(o, Tensor) else np.asarray(o) for o in outputs]
 
     def fill(start: int, computed: list[np.ndarray]) -> None:
         for result, part in zip(results, computed, strict=True):
             result[start : start + rows] = part[: len(X) - start]
 
-    with plain_torch(), intra_op_threads(1):
+    with default_torch_state(), intra_op_threads(1):
         first = compute(0)
         results = tuple(np.empty((len(X), *part.shape[1:]), part.dtype) for part in first)
         fill(0, first)
@@ -197,22 +197,22 @@ def in_batches(
     return results
 
 
-def narrow(X: np.ndarray) -> np.ndarray:
+def to_float32(X: np.ndarray) -> np.ndarray:
     """Float32, elementwise of X; but a row whose largest absolute number is above 1e15 is scaled
     down to that, its direction kept.
     """
     flat = X.reshape(len(X), -1)
     largest = np.maximum(flat.max(axis=1), -flat.min(axis=1))
-    if (largest <= LARGEST).all():
+    if (largest <= _MAX_INPUT).all():
         return X.astype(np.float32, copy=False)
     # First to 1, then to 1e15: one factor of 1e15 / 1e308 would lose digits of its own.
-    scale = np.where(largest > LARGEST, largest, 1.0).reshape(-1, *[1] * (X.ndim - 1))
-    return (X / scale * np.where(scale == 1.0, 1.0, LARGEST)).astype(np.float32)
+    scale = np.where(largest > _MAX_INPUT, largest, 1.0).reshape(-1, *[1] * (X.ndim - 1))
+    return (X / scale * np.where(scale == 1.0, 1.0, _MAX_INPUT)).astype(np.float32)
 
 
 @contextmanager
-def recording(
-    module: nn.Module, names: Sequence[str], *, inputs: bool = False
+def record_layers(
+    module: nn.Module, names: Sequence[str], *, record_inputs: bool = False
 ) -> Iterator[Callable[[Tensor], tuple[Tensor, ...]]]:
     """A function of a batch that runs ``module`` and gives what its named submodules put out, a
     tensor each ("" is the module itself).
@@ -224,7 +224,7 @@ def recording(
     ----------
     module : in eval mode.
     names : keys of ``dict(module.named_modules())``.
-    inputs : give what enters the submodules instead (their first argument).
+    record_inputs : give what enters the submodules instead (their first argument).
     """
     here, modules = threading.local(), dict(module.named_modules())
 
@@ -234,7 +234,7 @@ def recording(
                 here, "seen"
             ):  # else another thread runs the module for a purpose of its own
                 # A copy, since an in-place activation that follows would write over it.
-                here.seen[name] = (arguments[0] if inputs else output).clone()
+                here.seen[name] = (arguments[0] if record_inputs else output).clone()
 
         return keep
 
@@ -259,7 +259,7 @@ def recording(
             handle.remove()
 
 
-class _WideProducts(TorchFunctionMode):
+class _PadLinearLayers(TorchFunctionMode):
     """Linear layers with fewer than 16 outputs are computed with 16, of which the others are 0 and
     cut off.
 
@@ -270,12 +270,12 @@ class _WideProducts(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func is F.linear:
-            return _wide_linear(*args, **(kwargs or {}))
+            return _padded_linear(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 
 
-def _wide_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    missing = _WIDE - weight.shape[0]
+def _padded_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    missing = _MIN_LINEAR_OUTPUTS - weight.shape[0]
     if missing <= 0 or weight.ndim < 2:
         return F.linear(input, weight, bias)
     wide = F.linear(
@@ -286,12 +286,12 @@ def _wide_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> T
     return wide[..., :-missing]
 
 
-def _full_batch(block: np.ndarray, rows: int) -> Tensor:
+def _pad_batch(block: np.ndarray, rows: int) -> Tensor:
     """Float32[rows, ...]: the block and copies of its last row, in memory of torch's own (its
     alignment may decide how sums are made).
     """
     batch = torch.empty((rows, *block.shape[1:]))
-    batch.numpy()[: len(block)] = narrow(
+    batch.numpy()[: len(block)] = to_float32(
         block
     )  # through NumPy, which also reads rows that nobody may write to
     batch[len(block) :] = batch[len(block) - 1].clone()

@@ -18,44 +18,44 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from kdgraph.parents.networks.checkpoint import Checkpoint, Progress, Report
-from kdgraph.parents.networks.torch_state import in_batches, reproducible, seed_torch
+from kdgraph.parents.networks.checkpoint import Checkpoint, ProgressCallback, TrainingProgress
+from kdgraph.parents.networks.torch_state import deterministic_torch, map_batches, seed_torch
 
-Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+TrainingLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(outputs Float32[b, ...], targets [b, ...], weights Float32[b]) → a scalar: the mean over the
 batch of weight × what a row costs.
 """
 
 
-Order = Callable[[np.random.Generator, int], np.ndarray]
+BatchSampler = Callable[[np.random.Generator, int], np.ndarray]
 """(generator of an epoch, n) → Int[m]: the rows of the n that the epoch takes, in batches one after
 the other; m need not be n.
 """
 
 
-class Beside(Protocol):
+class AuxiliaryLoss(Protocol):
     """Rows without a label that every step sees beside its training rows, and what they cost:
     outliers, say. Ours.
     """
 
-    def rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
+    def sample_rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
         """Float32[n, ...], new ones for each step; ``module`` is on the device of the training."""
         ...
 
-    def cost(self, outputs: Tensor, weights: Tensor, others: Tensor) -> Tensor:
+    def loss(self, outputs: Tensor, weights: Tensor, auxiliary_outputs: Tensor) -> Tensor:
         """A scalar that is added to the loss, of outputs of training rows with their weights
         Float32[b], and of outputs of the others.
         """
         ...
 
 
-def permuted(rng: np.random.Generator, n: int) -> np.ndarray:
+def shuffle_rows(rng: np.random.Generator, n: int) -> np.ndarray:
     """Int[n]: every row once."""
     return rng.permutation(n)
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainingOptions:
     """How a training goes; the names are those of :class:`NetworkClassifier`."""
 
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -69,7 +69,7 @@ class Options:
     device: str = "cpu"
     amp: bool = True
 
-    def rate(self, epoch: int) -> float:
+    def learning_rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch (from 0); "cosine" falls from ``learning_rate`` towards 0
         over ``max_epochs``.
         """
@@ -97,7 +97,7 @@ class Examples:
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.inputs[index], self.targets[index], self.weights[index]
 
-    def near(self, device: str) -> Examples:
+    def to_device(self, device: str) -> Examples:
         """These on the device if they take less than half of its free memory (gathering a batch
         there is faster), else as they are.
         """
@@ -109,7 +109,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingResult:
     """What a training did: for each epoch a dict of epoch, loss and validation_loss, of
     validation_error where that stops it, and of outlier_loss, the mean of what rows beside them
     cost, where there are some; and the epoch (from 1) whose weights were kept.
@@ -122,17 +122,17 @@ class Trained:
 def train(
     module: nn.Module,
     examples: Examples,
-    loss: Loss,
-    options: Options,
+    loss: TrainingLoss,
+    options: TrainingOptions,
     *,
     seed: int,
     validation: Examples | None = None,
-    report: Report | None = None,
+    report: ProgressCallback | None = None,
     checkpoint: Checkpoint | None = None,
     stage: str = "training",
-    order: Order = permuted,
-    beside: Beside | None = None,
-) -> Trained:
+    batch_sampler: BatchSampler = shuffle_rows,
+    auxiliary_loss: AuxiliaryLoss | None = None,
+) -> TrainingResult:
     """Train a module in place; it comes back on the CPU, in eval mode.
 
     With a ``patience`` the training stops after that many epochs without a lower loss, and the
@@ -154,8 +154,8 @@ def train(
     checkpoint : where the state is saved and looked for; the file stays, finished, for the caller
     to remove.
     stage : what the report calls this training.
-    order : the rows of an epoch.
-    beside : rows that each step sees beside its own; the losses in the history are without them.
+    batch_sampler : the rows of an epoch.
+    auxiliary_loss : rows that each step sees beside its own; the losses in the history are without them.
 
     Raises
     ------
@@ -163,54 +163,54 @@ def train(
     """
     if options.max_epochs == 0:
         module.eval()
-        return Trained([], 0)
-    with reproducible(options.device, seed):
-        course = _Course(module, loss, options, seed, order, beside)
+        return TrainingResult([], 0)
+    with deterministic_torch(options.device, seed):
+        course = _TrainingRun(module, loss, options, seed, batch_sampler, auxiliary_loss)
         course.resume(checkpoint)
         if examples.inputs.ndim == 4:
             # Convolutions of few filters: 30 ms a step against 83, ResNet-20 250 against 370.
             module.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] - documented, but not in its stubs
         try:
             course.run(
-                examples.near(options.device),
-                validation and validation.near(options.device),
+                examples.to_device(options.device),
+                validation and validation.to_device(options.device),
                 report,
                 checkpoint,
                 stage,
             )
         finally:
-            course.leave()
-    return Trained(course.history, course.best_epoch)
+            course.release()
+    return TrainingResult(course.history, course.best_epoch)
 
 
-class _Course:
+class _TrainingRun:
     """A training under way: what a checkpoint holds, and one epoch after another."""
 
     def __init__(
         self,
         module: nn.Module,
-        loss: Loss,
-        options: Options,
+        loss: TrainingLoss,
+        options: TrainingOptions,
         seed: int,
-        order: Order,
-        beside: Beside | None = None,
+        batch_sampler: BatchSampler,
+        auxiliary: AuxiliaryLoss | None = None,
     ):
-        self.module, self.loss, self.options, self.seed, self.order = (
+        self.module, self.loss, self.options, self.seed, self.batch_sampler = (
             module.to(options.device),
             loss,
             options,
             seed,
-            order,
+            batch_sampler,
         )
-        self.beside, self.normalises = (
-            beside,
+        self.auxiliary, self.has_batch_norm = (
+            auxiliary,
             any(isinstance(part, _BatchNorm) for part in module.modules()),
         )
         self.history: list[dict[str, Any]] = []
         self.best_weights: Mapping[str, Tensor] | None = None
         self.optimizer = _optimizer(module, options)
-        self.mixed = options.amp and options.device != "cpu"
-        self.scaler = torch.amp.GradScaler("cuda", enabled=self.mixed)
+        self.mixed_precision = options.amp and options.device != "cpu"
+        self.scaler = torch.amp.GradScaler("cuda", enabled=self.mixed_precision)
 
     @property
     def best_epoch(self) -> int:
@@ -219,10 +219,12 @@ class _Course:
         """
         if self.options.patience is None or not self.history:
             return len(self.history)
-        return 1 + min(range(len(self.history)), key=lambda e: stopping_measure(self.history[e]))
+        return 1 + min(
+            range(len(self.history)), key=lambda e: early_stopping_metric(self.history[e])
+        )
 
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
         patience = self.options.patience
         stopped = patience is not None and len(self.history) - self.best_epoch >= patience
         return stopped or len(self.history) >= self.options.max_epochs
@@ -231,24 +233,24 @@ class _Course:
         self,
         examples: Examples,
         validation: Examples | None,
-        report: Report | None,
+        report: ProgressCallback | None,
         checkpoint: Checkpoint | None,
         stage: str,
     ) -> None:
         """Train until it is done, then take the best weights."""
         start, before = time.perf_counter(), len(self.history)
-        while not self.done:
-            self.history.append(self.epoch(examples, validation))
+        while not self.is_finished:
+            self.history.append(self.run_epoch(examples, validation))
             if self.options.patience is not None and self.best_epoch == len(self.history):
                 self.best_weights = copy.deepcopy(self.module.state_dict())
             if checkpoint:
-                checkpoint.save(self.state(), now=self.done)
+                checkpoint.save(self.state(), force=self.is_finished)
             if report:
                 epoch = len(self.history)
                 pace = (time.perf_counter() - start) / (epoch - before)
                 last = {key: self.history[-1][key] for key in ("loss", "validation_loss")}
                 report(
-                    Progress(
+                    TrainingProgress(
                         epoch,
                         self.options.max_epochs,
                         **last,
@@ -259,19 +261,19 @@ class _Course:
         if self.best_weights is not None:
             self.module.load_state_dict(self.best_weights)
 
-    def epoch(self, examples: Examples, validation: Examples | None) -> dict[str, Any]:
+    def run_epoch(self, examples: Examples, validation: Examples | None) -> dict[str, Any]:
         """One pass over the examples."""
         number, rng = len(self.history), np.random.default_rng([self.seed, len(self.history)])
-        self.rng, self.beside_cost = (
+        self.rng, self.auxiliary_loss_sum = (
             rng,
             torch.zeros((), dtype=torch.float64, device=self.options.device),
         )
         seed_torch(self.options.device, int(rng.integers(2**63)))
         for group in self.optimizer.param_groups:
-            group["lr"] = self.options.rate(number)
+            group["lr"] = self.options.learning_rate_at(number)
         self.module.train()
-        order = torch.from_numpy(self.order(rng, len(examples)))
-        loss = self._mean(examples, order, self.step)
+        order = torch.from_numpy(self.batch_sampler(rng, len(examples)))
+        loss = self._mean(examples, order, self.training_step)
         self.module.eval()
         with torch.no_grad():
             held_out = (
@@ -282,10 +284,10 @@ class _Course:
             also = {}
             if validation is not None and self.options.stop_on == "validation_accuracy":
                 also["validation_error"] = self._mean(
-                    validation, torch.arange(len(validation)), self.wrong
+                    validation, torch.arange(len(validation)), self.error_rate
                 )
-            if self.beside is not None:
-                also["outlier_loss"] = self.beside_cost.item() / len(order)
+            if self.auxiliary is not None:
+                also["outlier_loss"] = self.auxiliary_loss_sum.item() / len(order)
         if not math.isfinite(sum(also.values(), loss if held_out is None else loss + held_out)):
             rate = f"learning_rate, {self.options.learning_rate:g}"
             raise ValueError(
@@ -300,24 +302,26 @@ class _Course:
         """
         total = torch.zeros((), dtype=torch.float64, device=self.options.device)
         order = order.to(examples.inputs.device)
-        for rows in batches(order, self.options.batch_size):
+        for rows in split_batches(order, self.options.batch_size):
             inputs, *rest = (t.to(self.options.device) for t in examples[rows])
             if inputs.ndim == 4:
                 inputs = inputs.contiguous(memory_format=torch.channels_last)
             total += function(inputs, *rest).detach() * len(rows)
         return total.item() / len(order)
 
-    def step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    def training_step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """One step of the optimizer; gives the loss before it."""
         others = (
-            None if self.beside is None else self.beside.rows(self.module, len(inputs), self.rng)
+            None
+            if self.auxiliary is None
+            else self.auxiliary.sample_rows(self.module, len(inputs), self.rng)
         )
-        with torch.amp.autocast("cuda", enabled=self.mixed):
+        with torch.amp.autocast("cuda", enabled=self.mixed_precision):
             outputs, of_others = self.outputs(inputs, others)
         loss = total = self.loss(outputs.float(), targets, weights)
-        if self.beside is not None and of_others is not None:
-            cost = self.beside.cost(outputs.float(), weights, of_others.float())
-            self.beside_cost += cost.detach() * len(inputs)
+        if self.auxiliary is not None and of_others is not None:
+            cost = self.auxiliary.loss(outputs.float(), weights, of_others.float())
+            self.auxiliary_loss_sum += cost.detach() * len(inputs)
             total = loss + cost
         self.optimizer.zero_grad()
         self.scaler.scale(total).backward()
@@ -325,16 +329,18 @@ class _Course:
         self.scaler.update()
         return loss
 
-    def outputs(self, inputs: Tensor, others: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def outputs(
+        self, inputs: Tensor, auxiliary_rows: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """Of training rows and of those beside them: in one pass where batches are normalised, so
         that their statistics are of both.
         """
-        if others is None:
+        if auxiliary_rows is None:
             return self.module(inputs), None
-        others = others.to(inputs.device)
-        if not self.normalises:
-            return self.module(inputs), self.module(others)
-        both = torch.cat([inputs, others])
+        auxiliary_rows = auxiliary_rows.to(inputs.device)
+        if not self.has_batch_norm:
+            return self.module(inputs), self.module(auxiliary_rows)
+        both = torch.cat([inputs, auxiliary_rows])
         outputs = self.module(
             both.contiguous(memory_format=torch.channels_last) if both.ndim == 4 else both
         )
@@ -344,7 +350,7 @@ class _Course:
         """The loss in full precision, as inference has it."""
         return self.loss(self.module(inputs), targets, weights)
 
-    def wrong(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    def error_rate(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """The share of weight whose largest logit is not that of its class."""
         return (weights * (self.module(inputs).argmax(dim=1) != targets)).mean()
 
@@ -367,7 +373,7 @@ class _Course:
         self.scaler.load_state_dict(state["scaler"])
         self.best_weights, self.history = state["best_weights"], state["history"]
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Take the module back to the CPU and leave the device's memory free."""
         self.best_weights = None
         del self.optimizer
@@ -377,18 +383,18 @@ class _Course:
             torch.cuda.empty_cache()
 
 
-def batches(order: Tensor, size: int) -> Iterator[Tensor]:
+def split_batches(row_ids: Tensor, size: int) -> Iterator[Tensor]:
     """Row numbers in batches of ``size``; a single last row joins the batch before, since batch
     normalisation cannot take it alone.
     """
-    alone = len(order) % size == 1 and len(order) > size > 1
-    cut = len(order) - size - 1 if alone else len(order)
-    yield from (order[start : start + size] for start in range(0, cut, size))
+    alone = len(row_ids) % size == 1 and len(row_ids) > size > 1
+    cut = len(row_ids) - size - 1 if alone else len(row_ids)
+    yield from (row_ids[start : start + size] for start in range(0, cut, size))
     if alone:
-        yield order[cut:]
+        yield row_ids[cut:]
 
 
-def _optimizer(module: nn.Module, options: Options) -> torch.optim.Optimizer:
+def _optimizer(module: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
     parameters = [p for p in module.parameters() if p.requires_grad]
     if not parameters:
         raise ValueError(
@@ -402,38 +408,42 @@ def _optimizer(module: nn.Module, options: Options) -> torch.optim.Optimizer:
     return torch.optim.Adam(parameters, lr=rate, weight_decay=decay, fused=True)
 
 
-def decisive_loss(entry: Mapping[str, Any]) -> float:
+def monitored_loss(epoch_losses: Mapping[str, Any]) -> float:
     """Of an epoch in the history, the validation loss, or without one the training loss."""
-    return entry["loss"] if entry["validation_loss"] is None else entry["validation_loss"]
+    return (
+        epoch_losses["loss"]
+        if epoch_losses["validation_loss"] is None
+        else epoch_losses["validation_loss"]
+    )
 
 
-def stopping_measure(entry: Mapping[str, Any]) -> float:
+def early_stopping_metric(epoch_losses: Mapping[str, Any]) -> float:
     """Of an epoch in the history, what early stopping makes small: the validation error where it
     has one, else the decisive loss.
     """
-    return entry.get("validation_error", decisive_loss(entry))
+    return epoch_losses.get("validation_error", monitored_loss(epoch_losses))
 
 
-def least_nll(
-    trained_with: Callable[[float, Checkpoint | None], Trained],
+def tune_loss_weight(
+    train_with_weight: Callable[[float, Checkpoint | None], TrainingResult],
     weights: Sequence[float],
     module: nn.Module,
-    rows: Examples,
-    options: Options,
+    validation: Examples,
+    options: TrainingOptions,
     checkpoint: Checkpoint | None = None,
-) -> tuple[int, list[float], Trained]:
+) -> tuple[int, list[float], TrainingResult]:
     """Train a module in place once for each weight, from the same start, and leave it as the one
-    with the lowest NLL of ``rows``; ours.
+    with the lowest NLL of ``validation``; ours.
 
     Of one weight alone the NLL is measured too. Each training has a checkpoint of its own, so that
     what was cut off goes on with the weight where it was; they are removed at the end.
 
     Parameters
     ----------
-    trained_with : trains ``module`` with a weight.
+    train_with_weight : trains ``module`` with a weight.
     weights : w of them.
     module : as it was made, on the CPU.
-    rows : that decide, Float32[n, ...] and their classes.
+    validation : that decide, Float32[n, ...] and their classes.
     options : of the training.
 
     Returns
@@ -447,11 +457,11 @@ def least_nll(
         [checkpoint and checkpoint.for_stage(f"mmce_{weight:g}") for weight in weights],
     )
     nll: list[float] = []
-    kept: tuple[int, dict[str, Any], Trained] | None = None
+    kept: tuple[int, dict[str, Any], TrainingResult] | None = None
     for at, (weight, stage) in enumerate(zip(weights, stages, strict=True)):
         module.load_state_dict(start)
-        trained = trained_with(weight, stage)
-        nll.append(_nll(module, rows, options.device))
+        trained = train_with_weight(weight, stage)
+        nll.append(_nll(module, validation, options.device))
         if kept is None or nll[at] < nll[kept[0]]:
             kept = at, copy.deepcopy(module.state_dict()), trained
     assert kept is not None, "weights must have one"
@@ -467,7 +477,7 @@ def _nll(module: nn.Module, rows: Examples, device: str) -> float:
     module.to(device).eval()
     try:
         inputs = rows.inputs.numpy()
-        (logits,) = in_batches(
+        (logits,) = map_batches(
             inputs,
             lambda batch: (module(batch),),
             input_shape=inputs.shape[1:],

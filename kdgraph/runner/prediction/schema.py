@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kdgraph.base import Model
+from kdgraph.base import FittedModel
 from kdgraph.data.dataset import Dataset, Scaling, Splits
 from kdgraph.data.files.paths import existing, said, sha256_of
 from kdgraph.data.frames import names_as_text, names_of
@@ -166,7 +166,7 @@ class Schema:
         return {"format": _FORMAT, **asdict(self), "ood_score_means": OOD_SCORES[self.ood_score]}
 
 
-def schema_of(config: RunConfig, splits: Splits, model: Model) -> Schema:
+def schema_of(config: RunConfig, splits: Splits, model: FittedModel) -> Schema:
     """Of the rows that ``model`` was fitted on."""
     train, node = splits.train, config.dataset
     categories = train.categories or (None,) * len(train.feature_names)
@@ -201,7 +201,7 @@ def _of_json(cell: str | float) -> str | float:
     return str(cell) if isinstance(cell, float) and not np.isfinite(cell) else cell
 
 
-def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | None:
+def _groups(node: Mapping[str, Any], splits: Splits, model: FittedModel) -> Groups | None:
     if splits.train.groups is None or not model.takes_groups:
         return None
     names, group = list(splits.train.group_names), node.get("group")
@@ -212,14 +212,14 @@ def _groups(node: Mapping[str, Any], splits: Splits, model: Model) -> Groups | N
     )
 
 
-def _kind_of_score(model: Model) -> ScoreKind:
-    if model.scores_sets:
+def _kind_of_score(model: FittedModel) -> ScoreKind:
+    if model.has_set_scores:
         return "sets"
-    if "detector" in model.after:
+    if "detector" in model.post_hoc:
         return "detector"
-    if model.gives("ood_score"):
+    if model.supports("ood_score"):
         return "density"
-    return "confidence" if model.classifies else "none"
+    return "confidence" if model.is_classifier else "none"
 
 
 def read_schema(path: Path) -> Schema:

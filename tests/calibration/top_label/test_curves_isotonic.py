@@ -9,9 +9,9 @@ from sklearn.isotonic import IsotonicRegression
 
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import IsotonicConfidence
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 
 
 def drawn(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

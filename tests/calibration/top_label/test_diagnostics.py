@@ -32,10 +32,10 @@ from kdgraph.calibration.top_label.diagnostics import (
     turns_of,
 )
 from kdgraph.metrics import TopLabel
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 CLASSES = 4
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, CLASSES))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, CLASSES))))
 
 
 def drawn(n: int, seed: int = 0, power: float = 1.3) -> tuple[np.ndarray, np.ndarray]:

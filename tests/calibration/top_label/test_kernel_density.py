@@ -12,10 +12,10 @@ from sklearn.neighbors import KernelDensity
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.errors import ParameterError
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 3))))
-ALONE = FrozenEstimator(GivenScores().fit(np.empty((0, 2))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
+ALONE = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 2))))
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the confidence of .* goes up and down"
 )  # as narrow bandwidths on few rows should

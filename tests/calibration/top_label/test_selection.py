@@ -25,7 +25,7 @@ from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.density import DensityGate
 from kdgraph.errors import ParameterError
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 CANDIDATES = {
     "sts": TemperatureScaling(None),
@@ -46,7 +46,7 @@ def parent(rows):
     return FrozenEstimator(RandomForestClassifier(40, random_state=0).fit(*rows[:2]))
 
 
-class Loose(GivenScores):
+class Loose(PrecomputedScores):
     """As a network, which checks no sums."""
 
     def predict_proba(self, X):
@@ -116,7 +116,7 @@ def test_a_parent_that_says_what_is_true_is_left_as_it_is():
     rng = np.random.default_rng(0)
     s = rng.uniform(0.5, 1.0, size=2000)
     X, y = np.stack([s, 1 - s], axis=1), (rng.random(2000) > s).astype(int)
-    parent = FrozenEstimator(GivenScores().fit(X))
+    parent = FrozenEstimator(PrecomputedScores().fit(X))
     best = BestConfidence(parent, candidates={"precision": ClassPrecision(None)}, random_state=0)
     best.fit(X, y, X_calibration=X, y_calibration=y)
     assert best.chosen_ == "none" and best.calibrated_ is None

@@ -28,9 +28,9 @@ from kdgraph.calibration.top_label.base import N_FOLDS, folds_of
 from kdgraph.calibration.top_label.shrinkage import POOLS
 from kdgraph.errors import ParameterError
 from kdgraph.metrics import TopLabel
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
-PARENT = FrozenEstimator(GivenScores().fit(np.empty((0, 4))))
+PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 4))))
 CURVES = [
     HistogramBinning(PARENT, bins=5),
     KernelDensityConfidence(PARENT, bandwidth=0.1),
@@ -223,7 +223,7 @@ def test_it_pools_alike_classes_more_than_different_ones(model):
         X[np.arange(320), k] = s
         right = rng.random(320) < np.where(k % 2 if differ else True, s, 0.1)
         y = np.where(right, k, (k + 1) % 16)
-        parent = FrozenEstimator(GivenScores().fit(X))
+        parent = FrozenEstimator(PrecomputedScores().fit(X))
         found[differ] = fitted(model, X, y, estimator=parent, pool="cv", random_state=0).pool_
     assert found[False] > found[True]
 

@@ -18,7 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from kdgraph.base import Rows
 from kdgraph.calibration.top_label import TemperatureScaling
 from kdgraph.calibration.top_label.temperature import AwardedLoss, LogScores
-from kdgraph.parents import GivenScores
+from kdgraph.parents import PrecomputedScores
 
 KINDS = {
     "sts": {},
@@ -30,7 +30,7 @@ LOSSES = ["nll", "brier", "full_nll"]
 
 
 def parent(n_classes: int = 3) -> FrozenEstimator:
-    return FrozenEstimator(GivenScores().fit(np.empty((0, n_classes))))
+    return FrozenEstimator(PrecomputedScores().fit(np.empty((0, n_classes))))
 
 
 def drawn(

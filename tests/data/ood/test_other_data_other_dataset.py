@@ -14,7 +14,7 @@ from kdgraph.data.images.pixels import like_images_of
 from kdgraph.data.ood.other_data import OtherDataset
 from kdgraph.data.simulations import Shapes, Spiral
 from kdgraph.errors import DataError, NotAtHand, ParameterError
-from kdgraph.parents.networks.outlier_sources import RowsOutliers
+from kdgraph.parents.networks.outlier_sources import DatasetOutliers
 from tests.data.ood import trained
 
 
@@ -98,7 +98,7 @@ def test_a_half_of_the_classes_tests_what_the_other_half_has_trained_with(has_ro
             " classes"
         )
         assert (drawn.name, drawn.facts["rows"], len(drawn.X)) == (f"other_{half}_half", words, n)
-        exposed = RowsOutliers(source=Given(other), half=half).like(
+        exposed = DatasetOutliers(source=Given(other), half=half).make_sampler(
             np.zeros((1, 4)), np.random.default_rng(0)
         )(200, np.random.default_rng(1))
         found[half] = (

@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import ConvolutionalAutoencoder
 from kdgraph.parents.networks.autoencoder import ReconstructionLoss
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 
-COLOURS = {"channels": (16, 32, 64), "strides": (1, 2, 2), "shrink": "stride"}
+COLOURS = {"channels": (16, 32, 64), "strides": (1, 2, 2), "downsampling": "stride"}
 
 
 def small(**more) -> ConvolutionalAutoencoder:
@@ -46,7 +46,7 @@ def learnt(digits):
         (COLOURS, (3, 32, 32), (64, 8, 8), 448 + 4640 + 18496 + 18464 + 4624 + 435),
         ({"channels": (5,), "strides": (1,)}, (1, 6, 5), (5, 6, 5), 50 + 6),
         (
-            {"channels": (2, 3), "strides": (3, 2), "shrink": "stride"},
+            {"channels": (2, 3), "strides": (3, 2), "downsampling": "stride"},
             (1, 6, 12),
             (3, 1, 2),
             20 + 57 + 56 + 19,
@@ -151,7 +151,7 @@ def test_rows_that_come_with_it_change_no_bit(digits, learnt):
 
 
 def test_it_is_read_again_to_the_bit(digits, learnt):
-    again = read(to_bytes(learnt), "it").value
+    again = from_bytes(to_bytes(learnt), "it").value
     np.testing.assert_array_equal(again.transform(digits[0]), learnt.transform(digits[0]))
     assert again.describe() == learnt.describe() and again.describe()["epochs"] == 12
 

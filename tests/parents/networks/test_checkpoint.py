@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kdgraph.parents.networks import checkpoint as module
-from kdgraph.parents.networks.checkpoint import Checkpoint, fingerprint
+from kdgraph.parents.networks.checkpoint import Checkpoint, training_fingerprint
 
 STATE = {
     "module": {"weight": torch.arange(6.0).reshape(2, 3)},
@@ -21,7 +21,7 @@ STATE = {
 def test_round_trip(tmp_path):
     saved = Checkpoint(tmp_path / "new folder" / "state", "a")
     assert saved.load() is None
-    saved.save(STATE, now=True)
+    saved.save(STATE, force=True)
     loaded = Checkpoint(saved.path, "a").load()
     assert loaded["history"] == STATE["history"] and torch.equal(
         loaded["module"]["weight"], STATE["module"]["weight"]
@@ -34,7 +34,7 @@ def test_round_trip(tmp_path):
 
 def test_what_a_killed_writer_left_goes_with_the_file(tmp_path):
     checkpoint = Checkpoint(tmp_path / "state[1]", "a")
-    checkpoint.save(STATE, now=True)
+    checkpoint.save(STATE, force=True)
     (tmp_path / ".state[1].4711").write_bytes(b"half of it")
     (tmp_path / ".state1.4711").write_bytes(b"of another training")
     assert checkpoint.load() is not None
@@ -43,14 +43,14 @@ def test_what_a_killed_writer_left_goes_with_the_file(tmp_path):
 
 
 def test_of_another_training(tmp_path):
-    Checkpoint(tmp_path / "state", "a").save(STATE, now=True)
+    Checkpoint(tmp_path / "state", "a").save(STATE, force=True)
     assert Checkpoint(tmp_path / "state", "b").load() is None
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
 def test_cut_short(tmp_path, share):
     checkpoint = Checkpoint(tmp_path / "state", "a")
-    checkpoint.save(STATE, now=True)
+    checkpoint.save(STATE, force=True)
     whole = checkpoint.path.read_bytes()
     checkpoint.path.write_bytes(whole[: int(share * len(whole))])
     assert checkpoint.load() is None
@@ -96,7 +96,7 @@ def test_saves_when_due(tmp_path, monkeypatch):
 
 def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path / "state", "a")
-    checkpoint.save(STATE, now=True)
+    checkpoint.save(STATE, force=True)
 
     write = Path.write_bytes
 
@@ -106,7 +106,7 @@ def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", fails)
     with pytest.raises(OSError, match="No space"):
-        checkpoint.save(STATE, now=True)
+        checkpoint.save(STATE, force=True)
     monkeypatch.undo()
     assert checkpoint.load() is not None and [path.name for path in tmp_path.iterdir()] == ["state"]
 
@@ -114,7 +114,7 @@ def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
 def test_stages_have_files_of_their_own(tmp_path):
     main = Checkpoint(tmp_path / "state", "a")
     before = main.for_stage("pretraining")
-    before.save(STATE, now=True)
+    before.save(STATE, force=True)
     assert main.load() is None and before.load() is not None
     assert before.path == tmp_path / "state.pretraining"
 
@@ -129,13 +129,16 @@ def test_a_folder_is_refused(tmp_path):
 
 def test_fingerprint_tells_data_apart():
     X = np.arange(6.0).reshape(2, 3)
-    same = [fingerprint([X], ["a", 1]), fingerprint([np.asfortranarray(X)], ["a", 1])]
+    same = [
+        training_fingerprint([X], ["a", 1]),
+        training_fingerprint([np.asfortranarray(X)], ["a", 1]),
+    ]
     others = [
-        fingerprint([X.reshape(3, 2)], ["a", 1]),
-        fingerprint([X.view(np.int64)], ["a", 1]),
-        fingerprint([X + 1], ["a", 1]),
-        fingerprint([X], ["a", 2]),
-        fingerprint([X], ["a"]),
-        fingerprint([X, np.float64(0)], ["a", 1]),
+        training_fingerprint([X.reshape(3, 2)], ["a", 1]),
+        training_fingerprint([X.view(np.int64)], ["a", 1]),
+        training_fingerprint([X + 1], ["a", 1]),
+        training_fingerprint([X], ["a", 2]),
+        training_fingerprint([X], ["a"]),
+        training_fingerprint([X, np.float64(0)], ["a", 1]),
     ]
     assert same[0] == same[1] and len({*same, *others}) == 7

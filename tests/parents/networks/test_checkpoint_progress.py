@@ -9,21 +9,23 @@ from rich.console import Console
 
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import checkpoint as module
-from kdgraph.parents.networks.checkpoint import Progress, reporter
+from kdgraph.parents.networks.checkpoint import TrainingProgress, progress_callback
 
-FIRST = Progress(epoch=1, of=3, loss=0.71234, validation_loss=0.65432, seconds_left=125.0)
+FIRST = TrainingProgress(
+    epoch=1, max_epochs=3, loss=0.71234, validation_loss=0.65432, seconds_left=125.0
+)
 
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_silent_without_a_terminal(verbose, capsys):
-    with reporter(verbose) as report:
+    with progress_callback(verbose) as report:
         report(FIRST)
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_function_gets_each_progress():
     seen = []
-    with reporter(False, seen.append) as report:
+    with progress_callback(False, seen.append) as report:
         report(FIRST)
     assert seen == [FIRST]
 
@@ -33,7 +35,7 @@ def test_what_is_no_function_is_refused():
         pytest.raises(
             ParameterError, match=r"^report must be a function of a Progress, or None, got True$"
         ),
-        reporter(False, True),
+        progress_callback(False, True),
     ):
         pass
 
@@ -42,7 +44,7 @@ def test_an_error_of_the_function_comes_through():
     def stop(progress):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), reporter(False, stop) as report:
+    with pytest.raises(KeyboardInterrupt), progress_callback(False, stop) as report:
         report(FIRST)
 
 
@@ -55,10 +57,15 @@ def test_the_bar_of_a_terminal(monkeypatch, capsys):
 
     monkeypatch.setattr(module, "Console", console)
     seen = []
-    with reporter(True, seen.append) as report:
+    with progress_callback(True, seen.append) as report:
         report(
-            Progress(
-                epoch=1, of=5, loss=2.5, validation_loss=None, seconds_left=9.6, stage="pretraining"
+            TrainingProgress(
+                epoch=1,
+                max_epochs=5,
+                loss=2.5,
+                validation_loss=None,
+                seconds_left=9.6,
+                stage="pretraining",
             )
         )
         report(FIRST)
@@ -76,4 +83,4 @@ def test_the_bar_of_a_terminal(monkeypatch, capsys):
     [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3600, "1:00:00"), (90061, "25:01:01")],
 )
 def test_clock(seconds, words):
-    assert module._clock(seconds) == words
+    assert module._format_seconds(seconds) == words

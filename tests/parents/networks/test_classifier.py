@@ -186,7 +186,7 @@ def test_validation_rows_are_not_trained_on(data, monkeypatch):
 
     train = network.train
     monkeypatch.setattr(network, "train", look)
-    net = mlp(validation_share=0.2).fit(*data)
+    net = mlp(validation_fraction=0.2).fit(*data)
     assert [len(rows) for rows in seen["rows"]] == [240, 61] and not set.intersection(*seen["rows"])
     assert sorted(seen["classes"]) == [20, 20, 21]
     assert all(entry["validation_loss"] > 0 for entry in net.history_)
@@ -314,7 +314,7 @@ def killed_after(epoch: int):
 @pytest.fixture
 def cut_off(data, tmp_path, monkeypatch):
     """The checkpoint of a fit that was ended after three of six epochs."""
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     path = tmp_path / "training"
     with pytest.raises(Killed):
         mlp(checkpoint=path, report=killed_after(3), dropout=0.1).fit(*data)

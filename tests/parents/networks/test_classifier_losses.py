@@ -14,11 +14,11 @@ from kdgraph.metrics import mmce, nll
 from kdgraph.parents.networks import classifier as losses
 from kdgraph.parents.networks.classifier import (
     MMCE_EPSILON,
-    Mmce,
+    MmceLoss,
+    batch_mmce,
     cross_entropy,
-    mean_calibration_error,
 )
-from kdgraph.parents.networks.ensembles import MeanOverMembers
+from kdgraph.parents.networks.ensembles import MemberMeanLoss
 
 
 def batch(n: int, k: int = 3, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -33,40 +33,37 @@ def batch(n: int, k: int = 3, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor
 def test_it_is_the_metric(n, k, seed):
     logits, y, weights = batch(n, k, seed)
     proba = logits.detach().softmax(dim=1).numpy()
-    assert mean_calibration_error(logits, y, weights).item() ** 2 == pytest.approx(
+    assert batch_mmce(logits, y, weights).item() ** 2 == pytest.approx(
         mmce(y.numpy(), proba) ** 2 + MMCE_EPSILON, rel=1e-9
     )
 
 
 def test_blocks_change_nothing_but_the_order_of_a_sum(monkeypatch):
     logits, y, weights = batch(100)
-    whole = mean_calibration_error(logits, y, weights).item()
-    monkeypatch.setattr(losses, "MMCE_BLOCK", 7)
-    assert mean_calibration_error(logits, y, weights).item() == pytest.approx(whole, rel=1e-12)
+    whole = batch_mmce(logits, y, weights).item()
+    monkeypatch.setattr(losses, "MMCE_BLOCK_ROWS", 7)
+    assert batch_mmce(logits, y, weights).item() == pytest.approx(whole, rel=1e-12)
 
 
 def test_the_gradient_is_that_of_differences():
     logits, y, _ = batch(9)
     weights = torch.linspace(0.5, 1.5, 9, dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda z: mean_calibration_error(z, y, weights), logits)
-    assert torch.autograd.gradcheck(lambda z: Mmce(4.0)(z, y, weights), logits)
+    assert torch.autograd.gradcheck(lambda z: batch_mmce(z, y, weights), logits)
+    assert torch.autograd.gradcheck(lambda z: MmceLoss(4.0)(z, y, weights), logits)
 
 
 def test_a_weight_of_two_is_the_row_twice_and_one_of_zero_none():
     """Of gaps and pairs; the mean is over rows, so the numbers of rows come back in."""
     logits, y, _ = batch(6)
     doubled, twice = torch.tensor([2.0, 1, 1, 1, 1, 0]).double(), [0, 0, 1, 2, 3, 4]
-    found = mean_calibration_error(logits, y, doubled).item() ** 2 - MMCE_EPSILON
-    again = (
-        mean_calibration_error(logits[twice], y[twice], torch.ones(6).double()).item() ** 2
-        - MMCE_EPSILON
-    )
+    found = batch_mmce(logits, y, doubled).item() ** 2 - MMCE_EPSILON
+    again = batch_mmce(logits[twice], y[twice], torch.ones(6).double()).item() ** 2 - MMCE_EPSILON
     assert found == pytest.approx(again, rel=1e-9)
 
 
 def test_a_batch_that_is_all_right_and_sure_has_a_gradient_that_is_finite():
     logits = torch.tensor([[60.0, 0.0], [0.0, 60.0]], requires_grad=True)
-    loss = mean_calibration_error(logits, torch.tensor([0, 1]), torch.ones(2))
+    loss = batch_mmce(logits, torch.tensor([0, 1]), torch.ones(2))
     loss.backward()
     assert (
         loss.item() == pytest.approx(MMCE_EPSILON**0.5)
@@ -77,9 +74,9 @@ def test_a_batch_that_is_all_right_and_sure_has_a_gradient_that_is_finite():
 
 def test_the_loss_is_cross_entropy_and_so_many_times_the_error():
     logits, y, weights = batch(20)
-    parts = cross_entropy(logits, y, weights) + 4 * mean_calibration_error(logits, y, weights)
-    assert Mmce(4.0)(logits, y, weights).item() == pytest.approx(parts.item(), rel=1e-12)
-    assert Mmce(0.0)(logits, y, weights).item() == cross_entropy(logits, y, weights).item()
+    parts = cross_entropy(logits, y, weights) + 4 * batch_mmce(logits, y, weights)
+    assert MmceLoss(4.0)(logits, y, weights).item() == pytest.approx(parts.item(), rel=1e-12)
+    assert MmceLoss(0.0)(logits, y, weights).item() == cross_entropy(logits, y, weights).item()
     assert cross_entropy(logits, y, weights).item() == pytest.approx(
         nll(y.numpy(), logits.detach().softmax(1).numpy()), rel=1e-9
     )
@@ -87,14 +84,14 @@ def test_the_loss_is_cross_entropy_and_so_many_times_the_error():
 
 def test_members_of_an_ensemble_have_each_their_own():
     logits, y, weights = batch(24)
-    parts = [Mmce(2.0)(logits[i : i + 8], y[i : i + 8], weights[i : i + 8]) for i in (0, 8, 16)]
-    together = MeanOverMembers(Mmce(2.0), 3)
+    parts = [MmceLoss(2.0)(logits[i : i + 8], y[i : i + 8], weights[i : i + 8]) for i in (0, 8, 16)]
+    together = MemberMeanLoss(MmceLoss(2.0), 3)
     assert together(logits, y, weights).item() == pytest.approx(
         torch.stack(parts).mean().item(), rel=1e-12
     )
     known = logits.detach()  # as all members together say them
     assert (
         together(known, y, weights).item()
-        == Mmce(2.0)(known, y, weights).item()
+        == MmceLoss(2.0)(known, y, weights).item()
         != together(logits, y, weights).item()
     )

@@ -18,7 +18,11 @@ from torch import nn
 from kdgraph.errors import UsageError
 from kdgraph.parents.networks import image_models
 from kdgraph.parents.networks.encoder import EncoderNetwork, SupervisedContrastiveLoss
-from kdgraph.parents.networks.image_models import feature_of, image_features, is_import_path
+from kdgraph.parents.networks.image_models import (
+    flatten_model_output,
+    is_import_path,
+    load_image_model,
+)
 
 FACTORY = """
 import torch
@@ -230,7 +234,7 @@ class Interrupted(Exception):
 def test_what_was_cut_off_in_either_phase_goes_on_to_the_same_bits(
     factory, tmp_path, monkeypatch, cut
 ):
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     X, y = discs()
     options = {"pretrain": "contrastive", "augment": True, "pretrain_epochs": 3, "max_epochs": 3}
     whole = network(f"{factory}:maps", **options).fit(X, y)
@@ -255,7 +259,7 @@ def test_what_was_cut_off_in_either_phase_goes_on_to_the_same_bits(
 def test_resizing_is_part_of_the_module(factory):
     X, _ = discs()
     plain, half = (
-        image_features(f"{factory}:maps", (1, 16, 16), image_size=size)[0] for size in (None, 8)
+        load_image_model(f"{factory}:maps", (1, 16, 16), image_size=size)[0] for size in (None, 8)
     )
     half.model.load_state_dict(plain.model.state_dict())
     expected = nn.functional.interpolate(
@@ -266,7 +270,7 @@ def test_resizing_is_part_of_the_module(factory):
 
 
 def test_a_grey_image_is_repeated_to_the_channels_of_the_model(factory):
-    features, width = image_features(f"{factory}:maps", (1, 16, 16), options={"channels": 3})
+    features, width = load_image_model(f"{factory}:maps", (1, 16, 16), options={"channels": 3})
     grey = torch.rand(2, 1, 16, 16, generator=torch.Generator().manual_seed(0))
     assert width == 6
     assert torch.equal(features(grey), features(grey.repeat(1, 3, 1, 1)))
@@ -281,19 +285,24 @@ def test_features_of_outputs():
     tokens, maps, pooled = (
         torch.tensor(rng.normal(size=shape)) for shape in ((2, 3, 4), (2, 4, 3, 5), (2, 4, 1, 1))
     )
-    torch.testing.assert_close(feature_of(tokens), (tokens[:, 0] + tokens[:, 1] + tokens[:, 2]) / 3)
     torch.testing.assert_close(
-        feature_of(maps), torch.tensor(maps.numpy().reshape(2, 4, 15).mean(-1))
+        flatten_model_output(tokens), (tokens[:, 0] + tokens[:, 1] + tokens[:, 2]) / 3
+    )
+    torch.testing.assert_close(
+        flatten_model_output(maps), torch.tensor(maps.numpy().reshape(2, 4, 15).mean(-1))
     )
     assert torch.equal(
-        feature_of(Output(last_hidden_state=tokens, pooler_output=pooled)), pooled[:, :, 0, 0]
+        flatten_model_output(Output(last_hidden_state=tokens, pooler_output=pooled)),
+        pooled[:, :, 0, 0],
     )
     assert torch.equal(
-        feature_of(Output(last_hidden_state=tokens, pooler_output=pooled), pooled=False),
+        flatten_model_output(
+            Output(last_hidden_state=tokens, pooler_output=pooled), use_pooler_output=False
+        ),
         tokens.mean(1),
     )
     assert torch.equal(
-        feature_of(Output(last_hidden_state=tokens, pooler_output=None)), tokens.mean(1)
+        flatten_model_output(Output(last_hidden_state=tokens, pooler_output=None)), tokens.mean(1)
     )
     message = (
         "an image model must return features (2 axes), tokens (3) or maps (4), or an output with"
@@ -301,7 +310,7 @@ def test_features_of_outputs():
     )
     for output, got in ((torch.zeros(3), "a tensor of 1 axes"), ((tokens,), "tuple")):
         with pytest.raises(UsageError) as caught:
-            feature_of(output)
+            flatten_model_output(output)
         assert str(caught.value) == message + got
 
 
@@ -329,7 +338,7 @@ def test_a_folder_whose_name_has_a_dot_is_a_folder(tmp_path, monkeypatch):
 
 def message_of(model: str, shape=(1, 16, 16), **options) -> str:
     with pytest.raises(UsageError) as caught:
-        image_features(model, shape, **options)
+        load_image_model(model, shape, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -373,7 +382,7 @@ def test_random_weights_of_a_factory(factory):
         for weights in ("pretrained", "random"):
             torch.manual_seed(0)
             made.append(
-                image_features(f"{factory}:maps", (1, 16, 16), weights=weights)[0].state_dict()[
+                load_image_model(f"{factory}:maps", (1, 16, 16), weights=weights)[0].state_dict()[
                     "model.0.weight"
                 ]
             )
@@ -420,7 +429,7 @@ def test_a_pooler_that_the_checkpoint_does_not_have_is_not_used(transformers, vi
     with pytest.warns(
         UserWarning, match="comes without a preprocessor_config.json: images enter it as they are"
     ):
-        features, width = image_features(str(tmp_path), (3, 16, 16))
+        features, width = load_image_model(str(tmp_path), (3, 16, 16))
     images = torch.rand(2, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         torch.testing.assert_close(features(images), model.eval()(images).last_hidden_state.mean(1))
@@ -430,8 +439,8 @@ def test_a_pooler_that_the_checkpoint_does_not_have_is_not_used(transformers, vi
 def test_random_weights_of_a_model_of_transformers(vit):
     with torch.random.fork_rng([]):
         torch.manual_seed(5)
-        random, _ = image_features(str(vit), (3, 16, 16), weights="random")
-    saved, _ = image_features(str(vit), (3, 16, 16))
+        random, _ = load_image_model(str(vit), (3, 16, 16), weights="random")
+    saved, _ = load_image_model(str(vit), (3, 16, 16))
     assert not equal(state(random.model), state(saved.model))
     assert saved.model.config.hidden_size == random.model.config.hidden_size == 8
 
@@ -452,7 +461,7 @@ def test_what_transformers_cannot_load(vit, tmp_path, monkeypatch):
             "We couldn't connect to 'https://huggingface.co'\nCheck your internet connection"
         )
 
-    monkeypatch.setattr(image_models, "_from_network", refuse)
+    monkeypatch.setattr(image_models, "_load_remote", refuse)
     assert (
         message_of("nobody/nothing")
         == "model 'nobody/nothing' is neither resnet20, an import path, a folder nor in the cache,"
@@ -467,9 +476,9 @@ def test_the_partition_reads_the_dense_head_and_puts_gaussians_into_the_embeddin
     X, y = discs()
     fitted = network(f"{factory}:maps").fit(X, y)
     partition = ActivationPartition(fitted, layers="head")
-    place = partition.place(X)
+    place = partition.locate(X)
     assert np.array_equal(place.points, fitted.transform(X, "embedding").astype(np.float64))
     assert partition.widths.tolist() == [7, 2]
     throughout = ActivationPartition(fitted)
-    assert np.array_equal(throughout.place(X).points, place.points)
+    assert np.array_equal(throughout.locate(X).points, place.points)
     assert throughout.widths.tolist() == [294, 7, 2]  # and the encoder's ReLU: 6 maps of 7×7

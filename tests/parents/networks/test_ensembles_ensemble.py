@@ -9,7 +9,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits, make_moons
 from torch import nn
 
-from kdgraph.base.network_access import inside_of
+from kdgraph.base.network_access import access_network
 from kdgraph.errors import ParameterError
 from kdgraph.geometry import partition_of
 from kdgraph.parents.networks import MultilayerPerceptronEnsemble
@@ -173,7 +173,7 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
 def test_its_inside_can_be_read():
     X, y = moons()
     model = MultilayerPerceptronEnsemble(members=3, max_epochs=2, **SMALL).fit(X, y)
-    inside = inside_of(model)
+    inside = access_network(model)
     assert inside.features(X).shape == (200, 3 * 16)
     first = model.transform(X, "layers.0").reshape(200, 3, 16)
     weight, bias = (
@@ -196,7 +196,7 @@ def test_its_inside_can_be_read():
 def test_its_partition_is_that_of_all_members():
     X, y = moons(60)
     model = MultilayerPerceptronEnsemble(members=2, max_epochs=2, **SMALL).fit(X, y)
-    codes = partition_of(model).place(X).codes
+    codes = partition_of(model).locate(X).codes
     active = model.transform(X, "layers.0") > 0
     same = (active[:, None] == active[None]).all(axis=2)
     np.testing.assert_array_equal((codes[:, None] == codes[None]).all(axis=2), same)

@@ -15,7 +15,7 @@ from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import MonteCarloDropout, MultilayerPerceptronRegressor
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
@@ -65,7 +65,7 @@ def test_a_mask_is_a_network_without_some_units(fitted, rows):
     """Weights of the units that are off set to 0, of the others divided by 1 - p, in Float64:
     another way to the same sums.
     """
-    masks = fitted._masks(fitted.module_)
+    masks = fitted._draw_masks(fitted.module_)
     assert [mask.shape for mask in masks] == [(40, 16), (40, 8)] and {*np.unique(masks[0])} == {
         np.float32(0),
         np.float32(1 / 0.7),
@@ -83,12 +83,12 @@ def test_a_mask_is_a_network_without_some_units(fitted, rows):
 
 def test_units_stay_as_often_as_they_should(fitted):
     """A share of 0.7 of 40·24 units; 4 standard errors are 0.06."""
-    stays = np.concatenate([mask.ravel() > 0 for mask in fitted._masks(fitted.module_)])
+    stays = np.concatenate([mask.ravel() > 0 for mask in fitted._draw_masks(fitted.module_)])
     assert stays.mean() == pytest.approx(0.7, abs=0.06)
 
 
 def test_the_sample_is_on_the_scale_of_the_outcome(fitted, rows):
-    outputs, units = fitted.outputs_by_mask(rows[0][:5])[..., 0], fitted.units_
+    outputs, units = fitted.outputs_by_mask(rows[0][:5])[..., 0], fitted.scale_
     known = np.sort(np.exp(units.center + units.spread * outputs), axis=1)
     np.testing.assert_allclose(fitted.predict_dist(rows[0][:5]).x, known, rtol=1e-12)
     np.testing.assert_allclose(fitted.predict(rows[0][:5]), known.mean(axis=1), rtol=1e-12)
@@ -99,10 +99,13 @@ def test_without_masks_it_is_the_weight_scaling_rule(fitted, rows):
     it.
     """
     scaled = MultilayerPerceptronRegressor(**SMALL, head="lognormal").fit(*rows)
-    np.testing.assert_array_equal(scaled.outputs(rows[0]), fitted.outputs(rows[0]))
+    np.testing.assert_array_equal(scaled.predict_parameters(rows[0]), fitted.outputs(rows[0]))
     assert scaled.dispersion_ is not None
-    spread = scaled.units_.spread * scaled.dispersion_
-    f = scaled.units_.center + scaled.units_.spread * scaled.outputs(rows[0])[:, 0]
+    spread = scaled.target_scaler_.spread * scaled.dispersion_
+    f = (
+        scaled.target_scaler_.center
+        + scaled.target_scaler_.spread * scaled.predict_parameters(rows[0])[:, 0]
+    )
     np.testing.assert_allclose(scaled.predict(rows[0]), np.exp(f + spread**2 / 2), rtol=1e-10)
 
 
@@ -112,10 +115,12 @@ def test_rows_stand_alone_and_the_seed_decides(fitted, rows):
     for at in (0, 150, 299):
         np.testing.assert_array_equal(fitted.predict_dist(X[at : at + 1]).x[0], whole.x[at])
     np.testing.assert_array_equal(fitted.predict_dist(X).x, whole.x)  # asked again
-    again = read(to_bytes(fitted), "it").value
+    again = from_bytes(to_bytes(fitted), "it").value
     np.testing.assert_array_equal(again.predict_dist(X).x, whole.x)
     other = MonteCarloDropout(**{**SMALL, "random_state": 1, "max_epochs": 0}, masks=40).fit(X, y)
-    assert not np.array_equal(other._masks(other.module_)[0], fitted._masks(fitted.module_)[0])
+    assert not np.array_equal(
+        other._draw_masks(other.module_)[0], fitted._draw_masks(fitted.module_)[0]
+    )
 
 
 def test_noise_is_that_of_the_head(rows):

@@ -28,13 +28,13 @@ from kdgraph.parents.networks.exposure import (
     Ceda,
     EnergyMargin,
     OutlierExposure,
-    OutliersBeside,
-    ascended,
-    largest_log_probability,
-    margin_cost,
+    OutlierLoss,
+    energy_margin_loss,
+    max_log_probability,
+    projected_gradient_ascent,
 )
-from kdgraph.parents.networks.outlier_sources import NoiseOutliers, RowsOutliers, from_rows
-from kdgraph.persistence import read, to_bytes
+from kdgraph.parents.networks.outlier_sources import DatasetOutliers, NoiseOutliers, row_sampler
+from kdgraph.persistence import from_bytes, to_bytes
 
 SMALL = {
     "hidden": (16,),
@@ -83,17 +83,17 @@ def test_costs_are_those_of_numpy():
         torch.tensor(np.random.default_rng(2).random(7)),
     )
     log_p = log_softmax(outside.numpy(), axis=1)
-    assert OutlierExposure().cost(inside, weights, outside).item() == pytest.approx(
+    assert OutlierExposure().outlier_loss(inside, weights, outside).item() == pytest.approx(
         -np.mean([row.sum() / 4 for row in log_p]), rel=1e-12
     )
-    assert Ceda().cost(inside, weights, outside).item() == pytest.approx(
+    assert Ceda().outlier_loss(inside, weights, outside).item() == pytest.approx(
         np.mean([row.max() for row in log_p]), rel=1e-12
     )
     energy_in, energy_out = (-logsumexp(of.numpy(), axis=1) for of in (inside, outside))
     by_hand = np.mean(weights.numpy() * np.maximum(0, energy_in + 4) ** 2) + np.mean(
         np.maximum(0, -2 - energy_out) ** 2
     )
-    found = margin_cost(inside, weights, outside, margin_in=-4.0, margin_out=-2.0).item()
+    found = energy_margin_loss(inside, weights, outside, margin_in=-4.0, margin_out=-2.0).item()
     assert found == pytest.approx(by_hand, rel=1e-12) and by_hand > 0
 
 
@@ -101,9 +101,13 @@ def test_the_uniform_distribution_costs_least():
     """log K of outlier exposure, -log K of CEDA; and both push logits together."""
     flat = torch.zeros(3, 4, requires_grad=True)
     for exposure, least in ((OutlierExposure(), np.log(4)), (Ceda(), -np.log(4))):
-        assert exposure.cost(flat, torch.ones(3), flat).item() == pytest.approx(least, rel=1e-6)
+        assert exposure.outlier_loss(flat, torch.ones(3), flat).item() == pytest.approx(
+            least, rel=1e-6
+        )
         uneven = torch.tensor([[2.0, 0, 0, 0]], requires_grad=True)
-        (gradient,) = torch.autograd.grad(exposure.cost(uneven, torch.ones(1), uneven), uneven)
+        (gradient,) = torch.autograd.grad(
+            exposure.outlier_loss(uneven, torch.ones(1), uneven), uneven
+        )
         assert gradient[0, 0] > 0 and (gradient[0, 1:] < 0).all()
 
 
@@ -138,11 +142,11 @@ def test_a_step_is_that_of_the_loss_written_out(exposure, cost_gradient):
     module = nn.Linear(2, 3, bias=False)
     W = linear_twin(X, y, Z, 0.7, cost_gradient)(module.weight.detach().double().numpy())
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(30))
-    options = training.Options(
+    options = training.TrainingOptions(
         optimizer="sgd", learning_rate=0.1, batch_size=30, max_epochs=1, patience=None
     )
     beside = exposure.beside(module, X, lambda n, rng: Z, "cpu", np.random.default_rng(0))
-    training.train(module, data, cross_entropy, options, seed=0, beside=beside)
+    training.train(module, data, cross_entropy, options, seed=0, auxiliary_loss=beside)
     np.testing.assert_allclose(module.weight.detach().numpy(), W, rtol=1e-5)
 
 
@@ -155,14 +159,14 @@ def test_batches_that_are_normalised_are_so_together():
         rows(40),
     )
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(40))
-    beside = OutliersBeside(lambda n, rng: X[:n] + 10, OutlierExposure().cost, 1.0)
+    beside = OutlierLoss(lambda n, rng: X[:n] + 10, OutlierExposure().outlier_loss, 1.0)
     training.train(
         module,
         data,
         cross_entropy,
-        training.Options(batch_size=40, max_epochs=1),
+        training.TrainingOptions(batch_size=40, max_epochs=1),
         seed=0,
-        beside=beside,
+        auxiliary_loss=beside,
     )
     norm = module[0]
     assert isinstance(norm, nn.BatchNorm1d) and norm.running_mean is not None
@@ -177,12 +181,12 @@ def test_the_search_finds_what_is_worse_and_stays_in_its_ball():
     start = torch.rand(60, 2, generator=torch.Generator().manual_seed(0))
     radius = torch.tensor([0.1, 0.3])
     before = {name: value.clone() for name, value in network.module_.state_dict().items()}
-    found = ascended(
-        network.module_.train(), start, largest_log_probability, radius, 10, (0.0, 1.0)
+    found = projected_gradient_ascent(
+        network.module_.train(), start, max_log_probability, radius, 10, (0.0, 1.0)
     )
     assert network.module_.training
     network.module_.eval()
-    values = [largest_log_probability(network.module_(at)).detach() for at in (start, found)]
+    values = [max_log_probability(network.module_(at)).detach() for at in (start, found)]
     assert (values[1] >= values[0]).all() and (values[1] > values[0] + 1e-4).float().mean() > 0.9
     assert ((found - start).abs() <= radius + 1e-6).all() and found.min() >= 0 and found.max() <= 1
     assert all(
@@ -196,9 +200,11 @@ def test_the_search_is_exact_where_the_answer_is_known():
     is passed on the way.
     """
     slope, start, radius = torch.tensor([[1.0, -2.0]]), torch.zeros(3, 2), torch.tensor([0.5, 0.2])
-    at = ascended(nn.Identity(), start, lambda x: (x * slope).sum(dim=1), radius, 4)
+    at = projected_gradient_ascent(
+        nn.Identity(), start, lambda x: (x * slope).sum(dim=1), radius, 4
+    )
     torch.testing.assert_close(at, torch.tensor([[0.5, -0.2]]).expand(3, 2))
-    top = ascended(
+    top = projected_gradient_ascent(
         nn.Identity(),
         torch.zeros(1, 1),
         lambda x: -(x[:, 0] - 0.25).square(),
@@ -213,9 +219,9 @@ def test_its_ball_is_a_share_of_each_features_range():
     start, rng = np.zeros((4, 2), dtype=np.float32) + X[0], np.random.default_rng(0)
     module = nn.Linear(2, 2)
     for exposure, share in ((Acet(radius=0.5), 0.5), (Acet(), 0.1)):
-        beside = exposure.beside(module, X, lambda n, rng: start, "cpu", rng)
+        beside = exposure.auxiliary_loss(module, X, lambda n, rng: start, "cpu", rng)
         assert beside is not None
-        moved = beside.rows(module, 4, rng).numpy() - start
+        moved = beside.sample_rows(module, 4, rng).numpy() - start
         np.testing.assert_allclose(np.abs(moved).max(axis=0), share * np.array([1, 20]), rtol=1e-5)
 
 
@@ -235,8 +241,8 @@ def test_without_weight_it_is_the_training_without_outliers(exposure):
     assert [each["epoch"] for each in weightless.exposure_history_] == [1, 2, 3]
     module, (X, y) = plain.module_, rows()
     data = training.Examples(torch.from_numpy(X), torch.from_numpy(y), torch.ones(len(y)))
-    kept, _, seed = plain._divided(y, np.ones(len(y)))
-    options = training.Options(
+    kept, _, seed = plain._split_rows(y, np.ones(len(y)))
+    options = training.TrainingOptions(
         learning_rate=1e-3, schedule="cosine", batch_size=32, max_epochs=3, patience=None
     )
     training.train(
@@ -297,7 +303,7 @@ def test_margins_of_energies_are_those_of_the_network_before():
         mlp(max_epochs=20).fit(*rows()),
         mlp(max_epochs=20, exposure=EnergyMargin(epochs=1)).fit(*rows()),
     )
-    kept, _, _ = plain._divided(rows()[1], np.ones(len(X)))
+    kept, _, _ = plain._split_rows(rows()[1], np.ones(len(X)))
     inside = -logsumexp(plain.logits(X[kept]), axis=1)
     assert tuned.exposure_["margin_in"] == pytest.approx(
         np.median(inside), rel=1e-6
@@ -335,7 +341,7 @@ def test_rows_that_are_labelled_weigh_as_much_as_they_should():
     inside, outside = logits(2, 0), logits(3, 1)
     twice, one = inside[[0, 1, 1]], torch.tensor([2 / 3, 4 / 3], dtype=torch.float64)
     costs = [
-        margin_cost(of, w, outside, margin_in=-9.0, margin_out=0.0)
+        energy_margin_loss(of, w, outside, margin_in=-9.0, margin_out=0.0)
         for of, w in ((twice, torch.ones(3).double()), (inside, one))
     ]
     assert costs[0].item() == pytest.approx(costs[1].item(), rel=1e-12)
@@ -344,7 +350,7 @@ def test_rows_that_are_labelled_weigh_as_much_as_they_should():
 @pytest.mark.parametrize("exposure", EXPOSURES, ids=NAMES)
 def test_it_is_written_and_read_again(exposure):
     network = mlp(exposure=exposure).fit(*rows())
-    again = read(to_bytes(network), "it").value
+    again = from_bytes(to_bytes(network), "it").value
     assert same(network, again) and again.describe() == network.describe()
     assert same(clone(again).fit(*rows()), network)
 
@@ -358,7 +364,7 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(exposure, tmp_path
     options = {"exposure": exposure, "dropout": 0.2, "checkpoint": str(tmp_path / "state")}
     whole = mlp(**options).fit(*rows())
     assert not list(tmp_path.iterdir())
-    epochs, once = [], training._Course.epoch
+    epochs, once = [], training._TrainingRun.run_epoch
     last = 3 if exposure.start == "scratch" else 7  # of the training, or the third of the tuning
 
     def epoch(self, *rest):
@@ -367,8 +373,8 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(exposure, tmp_path
             raise KeyboardInterrupt
         return once(self, *rest)
 
-    monkeypatch.setattr(training._Course, "epoch", epoch)
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr(training._TrainingRun, "run_epoch", epoch)
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         mlp(**options).fit(*rows())
     assert list(tmp_path.iterdir())
@@ -390,7 +396,7 @@ def test_another_exposure_does_not_go_on_from_its_state(tmp_path):
         Acet(steps=3, outliers=NoiseOutliers(margin=0.1)),
     ]
     with_rows = [
-        OutlierExposure(outliers=RowsOutliers(source=Somewhere(place)))
+        OutlierExposure(outliers=DatasetOutliers(source=Somewhere(place)))
         for place in ("here", "here", "there")
     ]
     states = [
@@ -486,7 +492,7 @@ def test_an_encoder_is_pretrained_once_and_tuned_whole():
             ),
         ),
         (
-            OutlierExposure(outliers=NoiseOutliers(smoothed=2)),
+            OutlierExposure(outliers=NoiseOutliers(smoothed_fraction=2)),
             {},
             "exposure.outliers.smoothed must be in [0, 1], got 2",
         ),
@@ -518,5 +524,5 @@ def test_what_is_refused(exposure, more, message):
 
 
 def test_given_rows_are_drawn_with_replacement():
-    drawn = from_rows(np.arange(3, dtype=np.float32)[:, None])(100, np.random.default_rng(0))
+    drawn = row_sampler(np.arange(3, dtype=np.float32)[:, None])(100, np.random.default_rng(0))
     assert set(drawn[:, 0]) == {0, 1, 2} and drawn.shape == (100, 1)

@@ -24,8 +24,8 @@ from kdgraph.parents.networks import (
     MultilayerPerceptronEnsemble,
     QuantileNetwork,
 )
-from kdgraph.parents.networks.torch_state import plain_torch
-from kdgraph.persistence.model_file import read, to_bytes
+from kdgraph.parents.networks.torch_state import default_torch_state
+from kdgraph.persistence.model_file import from_bytes, to_bytes
 
 QUICK = {"max_epochs": 2, "device": "cpu", "random_state": 0}
 X, Y = make_moons(80, noise=0.2, random_state=0)
@@ -168,7 +168,7 @@ def test_a_network_that_is_read_from_a_file_has_gradients(reference, state):
     fitted = reference["network"][0]
     file = to_bytes(fitted)
     with STATES[state]():
-        again = read(file, "it").value
+        again = from_bytes(file, "it").value
         found = again.input_gradient(X, lambda logits: logits[:, 0])
     expected = fitted.input_gradient(X, lambda logits: logits[:, 0])
     np.testing.assert_array_equal(found, expected)
@@ -190,13 +190,13 @@ def test_of_several_threads_the_last_puts_the_users_settings_back():
     inside, leave = threading.Event(), threading.Event()
 
     def other() -> None:
-        with plain_torch():
+        with default_torch_state():
             inside.set()
             leave.wait(10)
 
     with default_dtype(torch.float64):
         thread = threading.Thread(target=other)
-        with plain_torch():
+        with default_torch_state():
             thread.start()
             assert inside.wait(10)
         assert torch.get_default_dtype() == torch.float32  # the other one is still at work
@@ -207,7 +207,7 @@ def test_of_several_threads_the_last_puts_the_users_settings_back():
 
 def test_an_error_inside_leaves_everything_as_it_was():
     with default_dtype(torch.float64), torch.no_grad():
-        with pytest.raises(RuntimeError, match="of its own"), plain_torch():  # noqa: PT012
+        with pytest.raises(RuntimeError, match="of its own"), default_torch_state():  # noqa: PT012
             assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
             raise RuntimeError("of its own")
         assert not torch.is_grad_enabled() and torch.get_default_dtype() == torch.float64

@@ -13,8 +13,12 @@ from sklearn.ensemble import ExtraTreesClassifier
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.ood import Several
 from kdgraph.errors import DataError, NotAtHand, ParameterError
-from kdgraph.parents.networks import ConvolutionalNetwork, GradientSign
-from kdgraph.parents.networks.gradient_sign import KEPT, _once_trained, _trained
+from kdgraph.parents.networks import ConvolutionalNetwork, FastGradientSign
+from kdgraph.parents.networks.gradient_sign import (
+    _MAX_CACHED_NETWORKS,
+    _network_cache,
+    _train_cached,
+)
 
 
 def network(**more) -> ConvolutionalNetwork:
@@ -39,7 +43,9 @@ def splits() -> Splits:
 @pytest.fixture(scope="module")
 def moved(splits) -> list[OodSet]:
     return list(
-        GradientSign(network(), levels=[0, 20, 60], n=150).sets(splits, np.random.default_rng(0))
+        FastGradientSign(network(), levels=[0, 20, 60], n=150).sets(
+            splits, np.random.default_rng(0)
+        )
     )
 
 
@@ -89,7 +95,7 @@ def test_the_network_is_wrong_more_often_than_after_steps_that_know_nothing(spli
 
 
 def test_the_same_generator_gives_the_same_images(splits):
-    source = GradientSign(network(max_epochs=1, random_state=None), levels=[8], n=5)
+    source = FastGradientSign(network(max_epochs=1, random_state=None), levels=[8], n=5)
     one, again, other = (
         next(iter(source.sets(splits, np.random.default_rng(seed)))).X for seed in (0, 0, 1)
     )
@@ -125,7 +131,7 @@ class Grey:
 
 
 def test_images_of_another_source_keep_its_name_and_facts(splits):
-    source = GradientSign(network(max_epochs=1), Grey(), levels=[2])
+    source = FastGradientSign(network(max_epochs=1), Grey(), levels=[2])
     source.prefetch()
     (found,) = source.sets(splits, np.random.default_rng(0))
     assert (
@@ -148,7 +154,7 @@ def fitted(monkeypatch) -> list[int]:
         return fit(self, X, y, *more)
 
     monkeypatch.setattr(ConvolutionalNetwork, "fit", noted)
-    _trained.clear()
+    _network_cache.clear()
     return found
 
 
@@ -161,7 +167,7 @@ class Absent:
 
 def test_nothing_is_trained_for_images_that_are_not_at_hand(splits, fitted):
     with pytest.raises(NotAtHand):
-        next(iter(GradientSign(network(), Absent()).sets(splits, np.random.default_rng(0))))
+        next(iter(FastGradientSign(network(), Absent()).sets(splits, np.random.default_rng(0))))
     assert fitted == []
 
 
@@ -170,17 +176,17 @@ def test_several_sets_are_moved_against_one_network_and_other_rows_or_settings_a
 ):
     little = network(max_epochs=1, random_state=None)
     sources = {
-        key: GradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
+        key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
         for key, n in (("few", 5), ("more", 9))
     }
     few, more = Several(sources).sets(splits, np.random.default_rng(0))
     assert len(few.X) == 5 and len(more.X) == 9 and few.facts == more.facts and fitted == [400]
-    assert _once_trained(little, splits.train) is _once_trained(
+    assert _train_cached(little, splits.train) is _train_cached(
         network(max_epochs=1, random_state=None), splits.train
     )
-    _once_trained(little, splits.calibration)
-    _once_trained(network(max_epochs=2), splits.calibration)
-    assert fitted == [400, 100, 100] and len(_trained) == KEPT
+    _train_cached(little, splits.calibration)
+    _train_cached(network(max_epochs=2), splits.calibration)
+    assert fitted == [400, 100, 100] and len(_network_cache) == _MAX_CACHED_NETWORKS
     again = Several(sources).sets(
         splits, np.random.default_rng(0)
     )  # it is forgotten by now, and trained as before
@@ -193,12 +199,12 @@ def test_what_cannot_be_moved_is_told():
         ParameterError,
         match=r"network must be a classifier of kdgraph\.parents\.networks, got ExtraTrees",
     ):
-        GradientSign(ExtraTreesClassifier())
+        FastGradientSign(ExtraTreesClassifier())
     vectors = Dataset.from_labels("rows", np.zeros((4, 2)), np.arange(4) % 2)
     with pytest.raises(DataError, match="rows has vectors, and images are moved here"):
         next(
             iter(
-                GradientSign(network()).sets(
+                FastGradientSign(network()).sets(
                     Splits(vectors, vectors, vectors), np.random.default_rng(0)
                 )
             )

@@ -17,7 +17,7 @@ from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.parents import GammaGlm, GaussianLinear
 from kdgraph.parents.networks import MultilayerPerceptronRegressor
-from kdgraph.persistence import read, to_bytes
+from kdgraph.persistence import from_bytes, to_bytes
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
@@ -125,7 +125,7 @@ def test_the_dispersion_is_that_of_held_out_rows():
         "device": "cpu",
         "random_state": 0,
     }
-    learnt = MultilayerPerceptronRegressor(**options, validation_share=0.3).fit(X, y)
+    learnt = MultilayerPerceptronRegressor(**options, validation_fraction=0.3).fit(X, y)
     learnt_by_heart = MultilayerPerceptronRegressor(**{**options, "patience": None}).fit(X, y)
     assert learnt.predict_dist(X).var()[0] > 0.5 > 0.05 > learnt_by_heart.predict_dist(X).var()[0]
 
@@ -190,7 +190,7 @@ def test_a_feature_map_reads_any_layer_and_the_output():
         for layer in "245"
     }
     assert [features[layer].shape[1] for layer in "245"] == [16, 5, 1]
-    np.testing.assert_array_equal(features["5"], mlp.outputs(X))
+    np.testing.assert_array_equal(features["5"], mlp.predict_parameters(X))
     np.testing.assert_array_equal(
         FeatureMap(reduce="none", scale="none").fit(mlp, X).transform(mlp, X), features["4"]
     )
@@ -228,6 +228,6 @@ def test_its_configurations_and_saved_ones(name):
         mlp.head.replace("normal", "regressor") if name == "mlp_regressor" else mlp.head
     )
     mlp.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
-    again = read(to_bytes(mlp), "it").value
+    again = from_bytes(to_bytes(mlp), "it").value
     np.testing.assert_array_equal(again.predict_dist(X).ppf(0.3), mlp.predict_dist(X).ppf(0.3))
     assert again.describe() == mlp.describe()

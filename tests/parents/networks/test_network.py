@@ -39,11 +39,11 @@ class Line(RegressorMixin, Network):
     def fit(self, X, y):
         check_parameters(self)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        self._trained_on(X, np.asarray(y, dtype=np.float32), np.ones(len(y)), 1)
+        self._fit_arrays(X, np.asarray(y, dtype=np.float32), np.ones(len(y)), 1)
         return self
 
     def predict(self, X):
-        return self._outputs(X)[:, 0]
+        return self._module_outputs(X)[:, 0]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_a_regression_trains_stops_and_predicts_as_a_classifier_does(rows):
 
 def test_held_out_rows_are_drawn_from_all_alike_where_there_are_no_strata(rows):
     _, y = rows
-    kept, held, _ = Line(random_state=0)._divided(y, np.ones(200))
+    kept, held, _ = Line(random_state=0)._split_rows(y, np.ones(200))
     assert len(held) == 20 and sorted([*kept, *held]) == list(range(200))
 
 

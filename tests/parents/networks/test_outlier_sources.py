@@ -13,11 +13,11 @@ from kdgraph.data.dataset import TEST, TRAIN, UNUSED, Dataset
 from kdgraph.data.simulations import Spiral
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parents.networks.outlier_sources import (
+    DatasetOutliers,
     MixedOutliers,
     NoiseOutliers,
     PermutedOutliers,
-    RowsOutliers,
-    built_in,
+    outlier_source_from_name,
 )
 
 
@@ -35,7 +35,7 @@ def images() -> np.ndarray:
     return (rng().random((40, 3, 6, 5), dtype=np.float32) < 0.3).astype(np.float32)
 
 
-ALL = [NoiseOutliers(), PermutedOutliers(smoothed=0.5), built_in("mixed")]
+ALL = [NoiseOutliers(), PermutedOutliers(smoothed_fraction=0.5), outlier_source_from_name("mixed")]
 
 
 @pytest.mark.parametrize("outliers", ALL, ids=["noise", "permuted", "mixed"])
@@ -51,7 +51,7 @@ def test_they_are_like_the_training_rows_and_follow_from_the_generator(outliers,
 
 
 def test_noise_fills_the_box_and_its_margin():
-    drawn = NoiseOutliers(margin=0.5).like(vectors(), rng())(4000, rng(1))
+    drawn = NoiseOutliers(margin=0.5).make_sampler(vectors(), rng())(4000, rng(1))
     low, high = vectors().min(axis=0), vectors().max(axis=0)
     for column, start, width in zip(
         drawn.T, low - 0.5 * (high - low), 2 * (high - low), strict=True
@@ -62,7 +62,7 @@ def test_noise_fills_the_box_and_its_margin():
 
 def test_permuted_columns_keep_their_values_and_lose_each_other():
     X = vectors()
-    drawn = PermutedOutliers().like(X, rng())(4000, rng(1))
+    drawn = PermutedOutliers().make_sampler(X, rng())(4000, rng(1))
     assert np.isin(drawn[:, 0], X[:, 0]).all() and np.isin(drawn[:, 1], X[:, 1]).all()
     assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.05 < 0.99 < np.corrcoef(X.T)[0, 1]
     assert len(np.unique(drawn[:, 0])) > 0.99 * len(X)  # each is drawn eight times in the mean
@@ -70,7 +70,7 @@ def test_permuted_columns_keep_their_values_and_lose_each_other():
 
 def test_permuted_pixels_are_those_of_one_image_in_all_its_channels():
     X = images()
-    drawn = PermutedOutliers().like(X, rng())(50, rng(1))
+    drawn = PermutedOutliers().make_sampler(X, rng())(50, rng(1))
     colours = {tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in X}
     found = [tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in drawn]
     assert set(found) <= colours and len(set(found)) > 20
@@ -80,7 +80,8 @@ def test_permuted_pixels_are_those_of_one_image_in_all_its_channels():
 def test_smoothed_images_are_filtered_and_stretched():
     X = rng().random((200, 1, 12, 12), dtype=np.float32)
     rough, smooth, half = (
-        NoiseOutliers(smoothed=share).like(X, rng())(200, rng(3)) for share in (0.0, 1.0, 0.5)
+        NoiseOutliers(smoothed_fraction=share).make_sampler(X, rng())(200, rng(3))
+        for share in (0.0, 1.0, 0.5)
     )
     chosen, width = rng(3), None
     noise = chosen.random((200, 1, 12, 12), dtype=np.float32)
@@ -101,17 +102,17 @@ def test_a_mixture_has_all_its_parts_in_any_order():
     X = np.zeros((5, 1), dtype=np.float32)
     X[0] = 1
     parts = {"noise": NoiseOutliers(), "permuted": PermutedOutliers()}
-    drawn = MixedOutliers(parts=parts).like(X, rng())(1001, rng(1))[:, 0]
+    drawn = MixedOutliers(sources=parts).make_sampler(X, rng())(1001, rng(1))[:, 0]
     of_rows = np.isin(drawn, [0, 1])
     assert of_rows.sum() in (500, 501) and 200 < of_rows[:500].sum() < 300
     with pytest.raises(
         ParameterError, match=r"^outliers.parts must have at least one kind of outliers, got none$"
     ):
-        MixedOutliers(parts={}).check("outliers.")
+        MixedOutliers(sources={}).check("outliers.")
     with pytest.raises(
         ParameterError, match=r"^outliers.parts.a.margin must be in \[0, inf\), got -1$"
     ):
-        MixedOutliers(parts={"a": NoiseOutliers(margin=-1)}).check("outliers.")
+        MixedOutliers(sources={"a": NoiseOutliers(margin=-1)}).check("outliers.")
 
 
 # rows of another data set
@@ -147,7 +148,7 @@ def labelled(n: int = 40, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
 
 def drawn_rows(source, rows=None, **options) -> np.ndarray:
     like = np.zeros((3, 2), dtype=np.float32) if rows is None else rows
-    return RowsOutliers(source=source, **options).like(like, rng())(600, rng(1))
+    return DatasetOutliers(source=source, **options).make_sampler(like, rng())(600, rng(1))
 
 
 def test_rows_are_those_that_train_and_of_half_the_classes():

@@ -14,8 +14,8 @@ from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.errors import ParameterError
 from kdgraph.parents.networks import QuantileNetwork
-from kdgraph.parents.networks.regressor import QuantileHead, Units
-from kdgraph.persistence import read, to_bytes
+from kdgraph.parents.networks.regressor import QuantileHead, TargetScaler
+from kdgraph.persistence import from_bytes, to_bytes
 from tests.sklearn_checks import with_checks
 
 EXPECTED_FAILURES = {
@@ -51,7 +51,7 @@ def test_the_loss_is_the_mean_of_scikit_learns():
         rng.normal(size=30),
         rng.integers(1, 4, size=30).astype(float),
     )
-    values = head.quantiles(outputs, Units(0.0, 1.0))
+    values = head.quantiles(outputs, TargetScaler(0.0, 1.0))
     assert (np.diff(values, axis=1) > 0).all() and np.array_equal(values[:, 2], outputs[:, 0])
     known = np.mean(
         [
@@ -70,7 +70,7 @@ def test_the_loss_is_the_mean_of_scikit_learns():
 
 def test_it_starts_near_a_standard_normal_distribution():
     np.testing.assert_allclose(
-        QuantileHead(LEVELS).quantiles(np.zeros(4), Units(0.0, 1.0)),
+        QuantileHead(LEVELS).quantiles(np.zeros(4), TargetScaler(0.0, 1.0)),
         stats.norm.ppf(LEVELS),
         atol=1e-12,
     )
@@ -132,5 +132,6 @@ def test_its_configuration_and_a_saved_one():
     assert type(made) is QuantileNetwork and tuple(made.levels) == QuantileNetwork().levels
     made.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
     np.testing.assert_array_equal(
-        read(to_bytes(made), "it").value.predict_dist(X).ppf(0.3), made.predict_dist(X).ppf(0.3)
+        from_bytes(to_bytes(made), "it").value.predict_dist(X).ppf(0.3),
+        made.predict_dist(X).ppf(0.3),
     )

@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy import optimize, stats
 
-from kdgraph.parents.networks.regressor import HEADS, QuantileHead, Units
+from kdgraph.parents.networks.regressor import DISTRIBUTION_HEADS, QuantileHead, TargetScaler
 
 RNG = np.random.default_rng(0)
 Y = RNG.gamma(3.0, 20.0, size=50)
@@ -20,7 +20,7 @@ W = RNG.integers(1, 4, size=50).astype(float)
 
 def nll(head: str, outputs: np.ndarray, dispersion: float | None) -> np.ndarray:
     """Float[n], in units of y, by SciPy."""
-    f, g, units = outputs[:, 0], outputs[:, -1], HEADS[head].units(Y, W)
+    f, g, units = outputs[:, 0], outputs[:, -1], DISTRIBUTION_HEADS[head].fit_scaler(Y, W)
     center, spread = units.center, units.spread
     if head.startswith("gamma"):
         shape, mean = dispersion or np.exp(g), spread * np.exp(f)
@@ -31,16 +31,16 @@ def nll(head: str, outputs: np.ndarray, dispersion: float | None) -> np.ndarray:
     return -stats.norm.logpdf(Y, center + spread * f, spread * (dispersion or np.exp(g)))
 
 
-@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("name", DISTRIBUTION_HEADS)
 def test_the_loss_is_a_likelihood_and_the_distribution_is_that(name):
     """Differences of the loss between two sets of outputs are those of SciPy's; of heads with one
     dispersion, times its factor.
     """
-    head = HEADS[name]
-    units, (one, two) = head.units(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
-    dispersion = head.dispersion(one, head.targets(Y, units).astype(float), W)
+    head = DISTRIBUTION_HEADS[name]
+    units, (one, two) = head.fit_scaler(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
+    dispersion = head.dispersion(one, head.loss_targets(Y, units).astype(float), W)
     targets, weights = (
-        torch.from_numpy(head.targets(Y, units)),
+        torch.from_numpy(head.loss_targets(Y, units)),
         torch.from_numpy(W.astype(np.float32)),
     )
     loss = [
@@ -58,9 +58,9 @@ def test_the_loss_is_a_likelihood_and_the_distribution_is_that(name):
 
 @pytest.mark.parametrize("name", ["normal", "lognormal", "gamma"])
 def test_the_dispersion_is_the_maximum_of_the_likelihood(name):
-    head = HEADS[name]
-    units, outputs = head.units(Y, W), RNG.normal(0, 0.3, size=(50, 1))
-    found = head.dispersion(outputs, head.targets(Y, units).astype(float), W)
+    head = DISTRIBUTION_HEADS[name]
+    units, outputs = head.fit_scaler(Y, W), RNG.normal(0, 0.3, size=(50, 1))
+    found = head.dispersion(outputs, head.loss_targets(Y, units).astype(float), W)
     best = optimize.minimize_scalar(
         lambda log: (W * nll(name, outputs, np.exp(log))).sum(),
         bounds=(-5, 5),
@@ -72,30 +72,36 @@ def test_the_dispersion_is_the_maximum_of_the_likelihood(name):
 
 
 def test_a_log_normal_mean_has_half_the_variance_in_it():
-    said = HEADS["lognormal"].distribution(np.array([[0.5]]), Units(1.0, 2.0), 0.3)
+    said = DISTRIBUTION_HEADS["lognormal"].distribution(
+        np.array([[0.5]]), TargetScaler(1.0, 2.0), 0.3
+    )
     assert said.mean()[0] == pytest.approx(np.exp(2.0 + 0.6**2 / 2))
 
 
 def test_outcomes_that_are_all_alike_have_a_unit():
-    for name, head in HEADS.items():
-        units = head.units(np.full(4, 7.0), np.ones(4))
+    for name, head in DISTRIBUTION_HEADS.items():
+        units = head.fit_scaler(np.full(4, 7.0), np.ones(4))
         said = head.distribution(
             np.zeros((1, 2)),
             units,
-            head.dispersion(np.zeros((4, 1)), head.targets(np.full(4, 7.0), units), np.ones(4)),
+            head.dispersion(
+                np.zeros((4, 1)), head.loss_targets(np.full(4, 7.0), units), np.ones(4)
+            ),
         )
         assert np.isfinite(said.ppf(0.9)).all() and (said.mean() > 6.9).all(), name
 
 
-@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("name", DISTRIBUTION_HEADS)
 def test_whatever_a_module_puts_out_there_is_a_distribution(name):
     outputs = np.array([[1e4, 1e4], [-1e4, -1e4], [1e4, -1e4], [0.0, 0.0]])
-    said = HEADS[name].distribution(outputs, Units(3.0, 2.0), 1.0)
+    said = DISTRIBUTION_HEADS[name].distribution(outputs, TargetScaler(3.0, 2.0), 1.0)
     assert np.isfinite(said.ppf(np.array([0.05, 0.95]))).all()
 
 
 @pytest.mark.parametrize(
-    "head", [*HEADS.values(), QuantileHead((0.1, 0.5, 0.8))], ids=[*HEADS, "quantiles"]
+    "head",
+    [*DISTRIBUTION_HEADS.values(), QuantileHead((0.1, 0.5, 0.8))],
+    ids=[*DISTRIBUTION_HEADS, "quantiles"],
 )
 def test_no_constant_outputs_have_a_lower_loss(head):
     """The best that is the same for all rows, by search: not below by more than Float32 sums, and a

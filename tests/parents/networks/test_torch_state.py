@@ -10,7 +10,12 @@ import torch
 from joblib import parallel_config
 from torch import nn
 
-from kdgraph.parents.networks.torch_state import batch_rows, in_batches, narrow, recording
+from kdgraph.parents.networks.torch_state import (
+    inference_batch_size,
+    map_batches,
+    record_layers,
+    to_float32,
+)
 
 MODULES = {
     # Odd widths and few outputs: without _WideProducts, torch's product of (7, 17, 3) depends on
@@ -54,12 +59,12 @@ def case(request):
     """(shape of a row, module, rows for more than three batches, outputs)."""
     shape, module = MODULES[request.param]
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3 * batch_rows(shape) + 37, *shape))
+    X = rng.normal(size=(3 * inference_batch_size(shape) + 37, *shape))
     return shape, module.eval(), X, run(module, X, shape)
 
 
 def run(module, X, shape, n_jobs=None):
-    return in_batches(X, lambda batch: (module(batch),), input_shape=shape, n_jobs=n_jobs)[0]
+    return map_batches(X, lambda batch: (module(batch),), input_shape=shape, n_jobs=n_jobs)[0]
 
 
 def test_the_numbers_are_those_of_the_module(case):
@@ -125,7 +130,7 @@ def test_every_batch_is_full_and_runs_on_one_thread():
         return batch.sum(dim=1), batch.numpy()[:, :1] > 0
 
     X = np.ones((600, 3))
-    sums, positive = in_batches(X, look, input_shape=(3,), n_jobs=2)
+    sums, positive = map_batches(X, look, input_shape=(3,), n_jobs=2)
     assert seen == [((256, 3), 1, True, torch.float32)] * 3
     assert (
         np.array_equal(sums, np.full(600, 3, np.float32))
@@ -139,7 +144,7 @@ def test_every_batch_is_full_and_runs_on_one_thread():
     [((2,), 256), ((5000,), 256), ((1, 8, 8), 256), ((3, 32, 32), 64), ((3, 224, 224), 8)],
 )
 def test_rows_of_a_batch(shape, rows):
-    assert batch_rows(shape) == rows
+    assert inference_batch_size(shape) == rows
 
 
 def test_an_error_in_a_thread_leaves_torch_as_it_was():
@@ -153,7 +158,7 @@ def test_narrow_keeps_directions():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6))
     far = X * np.logspace(0, 300, 50)[:, None]
-    narrowed = narrow(far).astype(float)
+    narrowed = to_float32(far).astype(float)
     assert (
         np.isfinite(narrowed).all() and np.abs(narrowed).max() < 1.0000001e15
     )  # the float32 next to 1e15
@@ -172,12 +177,13 @@ def test_narrow_at_the_edges_of_float64():
     largest = np.finfo(float).max
     X = np.array([[largest, -largest, 0.0], [5e-324, 1e-50, 0.0], [1e15, -1e15, 1.0]])
     assert np.array_equal(
-        narrow(X), np.array([[1e15, -1e15, 0.0], [0.0, 0.0, 0.0], [1e15, -1e15, 1.0]], np.float32)
+        to_float32(X),
+        np.array([[1e15, -1e15, 0.0], [0.0, 0.0, 0.0], [1e15, -1e15, 1.0]], np.float32),
     )
     image = np.full((2, 1, 2, 2), -largest)
-    assert np.array_equal(narrow(image), np.full((2, 1, 2, 2), -1e15, np.float32))
+    assert np.array_equal(to_float32(image), np.full((2, 1, 2, 2), -1e15, np.float32))
     single = np.ones((3, 2), np.float32)
-    assert narrow(single) is single
+    assert to_float32(single) is single
 
 
 def test_recording_is_not_written_over_and_leaves_no_hook():
@@ -185,8 +191,8 @@ def test_recording_is_not_written_over_and_leaves_no_hook():
     batch = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     with (
         torch.no_grad(),
-        recording(module, ["", "0", "1"]) as run_it,
-        recording(module, ["2"], inputs=True) as into_last,
+        record_layers(module, ["", "0", "1"]) as run_it,
+        record_layers(module, ["2"], inputs=True) as into_last,
     ):
         outputs, before, after = run_it(batch)
         (entering,) = into_last(batch)
@@ -211,7 +217,7 @@ def test_recording_a_layer_that_does_not_run():
             return self.used(x)
 
     with (
-        recording(Half().eval(), ["unused"]) as run_it,
+        record_layers(Half().eval(), ["unused"]) as run_it,
         pytest.raises(ValueError, match="did not run") as caught,
     ):
         run_it(torch.zeros(1, 2))

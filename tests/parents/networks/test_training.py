@@ -14,8 +14,8 @@ from torch import nn
 
 from kdgraph.parents.networks.checkpoint import Checkpoint
 from kdgraph.parents.networks.classifier import binary_cross_entropy, cross_entropy
-from kdgraph.parents.networks.torch_state import intra_op_threads, reproducible
-from kdgraph.parents.networks.training import Examples, Options, batches, train
+from kdgraph.parents.networks.torch_state import deterministic_torch, intra_op_threads
+from kdgraph.parents.networks.training import Examples, TrainingOptions, split_batches, train
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,7 +25,7 @@ def one_thread():
         yield
 
 
-OPTIONS = Options(max_epochs=6, batch_size=16, learning_rate=0.01, patience=None)
+OPTIONS = TrainingOptions(max_epochs=6, batch_size=16, learning_rate=0.01, patience=None)
 
 
 def examples(n: int, seed: int = 0, weights=None) -> Examples:
@@ -40,7 +40,7 @@ def examples(n: int, seed: int = 0, weights=None) -> Examples:
 
 
 def network(seed: int = 0, dropout: float = 0.0, norm: bool = False) -> nn.Sequential:
-    with reproducible("cpu", seed):
+    with deterministic_torch("cpu", seed):
         middle = [nn.BatchNorm1d(12)] if norm else []
         return nn.Sequential(
             nn.Linear(4, 12), *middle, nn.ReLU(), nn.Dropout(dropout), nn.Linear(12, 3)
@@ -165,7 +165,7 @@ def scripted(losses):
 def test_early_stopping(losses, patience, n_epochs, best):
     module, loss = scripted(losses)
     one = Examples(torch.zeros(4, 1), torch.zeros(4), torch.ones(4))
-    options = Options(
+    options = TrainingOptions(
         optimizer="adam", learning_rate=1.0, batch_size=4, max_epochs=6, patience=patience
     )
     trained = train(module, one, loss, options, seed=0, validation=one)
@@ -204,7 +204,7 @@ def test_without_validation_the_training_loss_decides():
 )
 def test_batches_take_every_row_once_and_none_alone(n, size, sizes):
     order = torch.randperm(n, generator=torch.Generator().manual_seed(0))
-    parts = list(batches(order, size))
+    parts = list(split_batches(order, size))
     assert [len(part) for part in parts] == sizes
     assert torch.equal(torch.cat(parts), order)
 
@@ -245,7 +245,7 @@ class Killed(Exception):
     ids=str,
 )
 def test_a_training_that_was_cut_off_goes_on_to_the_same_bits(tmp_path, monkeypatch, cut, changes):
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     options = replace(OPTIONS, **changes)
     data, validation = examples(50), examples(20, 1)
     whole = network(dropout=0.3, norm=True)
@@ -335,7 +335,7 @@ def test_nothing_global_changes():
     train(module, examples(50), cross_entropy, OPTIONS, seed=1)
     assert torch.equal(torch.get_rng_state(), before) and torch.get_num_threads() == threads
     assert not module.training and all(p.grad is None for p in module.parameters())
-    with reproducible("cpu", 0, threads + 1):
+    with deterministic_torch("cpu", 0, threads + 1):
         assert torch.get_num_threads() == threads + 1
     assert torch.equal(torch.get_rng_state(), before) and torch.get_num_threads() == threads
 
@@ -431,7 +431,7 @@ def test_examples_by_row_and_their_weights():
         and torch.equal(targets, data.targets[[3, 0]])
         and weights.tolist() == [4.0, 1.0]
     )
-    assert data.near("cpu") is data
+    assert data.to_device("cpu") is data
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -440,7 +440,7 @@ def test_cuda(amp, tmp_path, monkeypatch):
     """Trains to the same bits twice, also when cut off, and leaves module and memory where they
     were.
     """
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     options = replace(OPTIONS, device="cuda", amp=amp)
     used = torch.cuda.memory_allocated()
     modules = [network(dropout=0.3) for _ in range(3)]

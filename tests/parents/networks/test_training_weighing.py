@@ -131,7 +131,7 @@ def test_a_training_that_was_cut_off_goes_on_with_its_weight(tmp_path, monkeypat
     whole = mlp(**options).fit(X, y)
     assert not list(tmp_path.iterdir())
     epochs = []
-    once = training._Course.epoch
+    once = training._TrainingRun.run_epoch
 
     def epoch(self, *rest):
         epochs.append(self.loss.weight)
@@ -139,8 +139,8 @@ def test_a_training_that_was_cut_off_goes_on_with_its_weight(tmp_path, monkeypat
             raise KeyboardInterrupt
         return once(self, *rest)
 
-    monkeypatch.setattr(training._Course, "epoch", epoch)
-    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr(training._TrainingRun, "run_epoch", epoch)
+    monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         mlp(**options).fit(X, y)
     assert len(list(tmp_path.iterdir())) == 2
@@ -191,11 +191,11 @@ def test_a_network_that_is_too_sure_has_learnt_something_if_it_is_right(recwarn)
     X, y = noisy(300)
     net = mlp(stop_on="validation_accuracy", max_epochs=5).fit(X, y)
     net.history_[net.best_epoch_ - 1]["validation_loss"] = 5.0
-    net._warn_if_nothing_was_learnt(training.Examples(*_tensors(X, y)))
+    net._warn_if_no_better_than_constant(training.Examples(*_tensors(X, y)))
     assert not recwarn.list
     net.history_[net.best_epoch_ - 1]["validation_error"] = 0.6
     with pytest.warns(UserWarning, match="learnt nothing"):
-        net._warn_if_nothing_was_learnt(training.Examples(*_tensors(X, y)))
+        net._warn_if_no_better_than_constant(training.Examples(*_tensors(X, y)))
 
 
 def _tensors(X, y):
