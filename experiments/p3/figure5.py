@@ -24,7 +24,7 @@ from experiments.p3.images import CIFAR, FREE
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import DETECTED
 from kdgraph.errors import KdgError
-from kdgraph.figures.style import BLUE, VERMILLION, Role
+from kdgraph.figures.style import BLUE, VERMILLION, PlotStyle
 from kdgraph.parents.networks.gradient_sign import _MAX_INTENSITY
 
 PAPER = Path(__file__).parent
@@ -33,10 +33,10 @@ EXPERIMENT = "paper/p3/cifar_fgsm"
 TITLES = {"svhn": "SVHN", **CIFAR.datasets}
 _DASHED = (0, (1.0, 1.2))
 ROLES = {
-    ("svhn", "given"): Role(BLUE, linestyle=_DASHED, filled=False),
-    ("svhn", "shuffled"): Role(BLUE),
-    ("other", "given"): Role(VERMILLION, linestyle=_DASHED, marker="^", filled=False),
-    ("other", "shuffled"): Role(VERMILLION, marker="^"),
+    ("svhn", "given"): PlotStyle(BLUE, linestyle=_DASHED, filled=False),
+    ("svhn", "shuffled"): PlotStyle(BLUE),
+    ("other", "given"): PlotStyle(VERMILLION, linestyle=_DASHED, marker="^", filled=False),
+    ("other", "shuffled"): PlotStyle(VERMILLION, marker="^"),
 }
 """How a set and the labels of the trees are drawn; the other set is the other CIFAR."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from kdgraph.data.dataset import (
     Dataset,
-    Fetched,
+    FetchableTable,
     OodSet,
     OodSource,
     PosteriorSimulation,
@@ -20,7 +20,7 @@ from kdgraph.data.splits import make_splits
 
 __all__ = [
     "Dataset",
-    "Fetched",
+    "FetchableTable",
     "OodSet",
     "OodSource",
     "PosteriorSimulation",

@@ -22,7 +22,7 @@ import numpy as np
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError, ParameterError
 
-Scale = Literal["none", "min_max", "max_norm"]
+ScalingName = Literal["none", "min_max", "max_norm"]
 """none: as they are. min_max: each feature of the training rows to [0, 1]. max_norm: all divided by
 the training rows' largest L2 norm.
 
@@ -45,7 +45,7 @@ class Scaling:
     size: np.ndarray | float = 1.0
 
     @classmethod
-    def fit(cls, X: np.ndarray, scale: Scale, categorical: np.ndarray | None = None) -> Scaling:
+    def fit(cls, X: np.ndarray, scale: ScalingName, categorical: np.ndarray | None = None) -> Scaling:
         """The scaling that ``scale`` means for training rows X: Float[n, d], or images, for which
         it must be "none".
 
@@ -94,13 +94,13 @@ def _nonzero(size: np.ndarray) -> np.ndarray:
     return np.where(size == 0, 1.0, size)
 
 
-Posterior = Callable[[np.ndarray], np.ndarray]
+PosteriorFunction = Callable[[np.ndarray], np.ndarray]
 """X: Float[n, d] → P(y|x): Float[n, K], rows sum to 1."""
 
-Task = Literal["auto", "classification", "regression"]
+TaskSetting = Literal["auto", "classification", "regression"]
 """What a user says that the target of a table is; auto decides by its values."""
 
-Kind = Literal["numeric", "categorical"]
+ColumnKind = Literal["numeric", "categorical"]
 """What a column of a table is."""
 
 UNUSED, TRAIN, CALIBRATION, TEST = -1, 0, 1, 2
@@ -149,7 +149,7 @@ class Dataset:
     feature_names: tuple[str, ...]
     task: Literal["classification", "regression"] = "classification"
     split_groups: np.ndarray | None = None
-    posterior: Posterior | None = field(default=None, compare=False)
+    posterior: PosteriorFunction | None = field(default=None, compare=False)
     categories: tuple[tuple[str, ...] | None, ...] = ()
     roles: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -167,7 +167,7 @@ class Dataset:
                 f"{self.name}: X must have one row for each of {len(self.y)} labels, got shape"
                 f" {self.X.shape}"
             )
-        self._number_rows()
+        self._set_source_rows()
         if not self.X.size:
             return
         low, high = (
@@ -177,14 +177,14 @@ class Dataset:
         if not (np.isfinite(low) and np.isfinite(high)) and (
             self.are_images or np.isinf(self.X).any()
         ):
-            raise DataError(self._first_bad_cell())
+            raise DataError(self._invalid_cell_message())
         if self.are_images and (low < 0 or high > 1):
             raise DataError(
                 f"{self.name}: images must lie in [0, 1], got {low:g} to {high:g}; divide by the"
                 " largest intensity"
             )
 
-    def _number_rows(self) -> None:
+    def _set_source_rows(self) -> None:
         n, given = len(self.y), self.source_rows
         rows = np.arange(n) if given is None else np.asarray(given, dtype=np.int64)
         if rows.shape != (n,):
@@ -223,7 +223,7 @@ class Dataset:
         """Whether any value is missing."""
         return bool(self.X.size and np.isnan(self.X.min()))
 
-    def _first_bad_cell(self) -> str:
+    def _invalid_cell_message(self) -> str:
         bad = ~np.isfinite(self.X) if self.are_images else np.isinf(self.X)
         row, *cell = np.argwhere(bad)[0].tolist()
         where = f"pixel {tuple(cell)}" if self.are_images else self.feature_names[cell[0]]
@@ -424,7 +424,7 @@ class Table(Protocol):
 
 
 @runtime_checkable
-class Fetched(Table, Protocol):
+class FetchableTable(Table, Protocol):
     """A table that may have to be fetched before a run can start, once and in one process."""
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
@@ -441,7 +441,7 @@ class Fetched(Table, Protocol):
 @runtime_checkable
 class OodSource(Protocol):
     """A source of rows that are not from the training distribution; one that has to be fetched has
-    ``prefetch`` as :class:`Fetched` has.
+    ``prefetch`` as :class:`FetchableTable` has.
     """
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterable[OodSet]:
@@ -454,11 +454,11 @@ class OodSource(Protocol):
         ...
 
 
-Half = Literal["first", "second"] | None
+ClassHalf = Literal["first", "second"] | None
 """Of the sorted classes; of an odd number the first half is the smaller. None: all of them."""
 
 
-def in_half(table: Dataset, half: Half) -> np.ndarray:
+def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     """Bool[n]: rows whose class is in that half.
 
     Raises

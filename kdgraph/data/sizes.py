@@ -11,25 +11,25 @@ from typing import Annotated
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Fraction, Range, Share, annotations_of, check_value
 
-Size = Annotated[int, Range(0)] | Fraction | None
+RowCount = Annotated[int, Range(0)] | Fraction | None
 """An integer is a number of rows, a float in (0, 1] a share, None the default."""
 
-SIMULATED_ROWS = 1000
+_DEFAULT_SIMULATED_ROWS = 1000
 """Rows of training and of test that a simulation draws where nothing is said."""
-TEST_SHARE = 0.3
+_DEFAULT_TEST_FRACTION = 0.3
 """Share of a table's rows that test where nothing is said."""
-CALIBRATION_SHARE = 0.3
+_DEFAULT_CALIBRATION_FRACTION = 0.3
 """Share of calibration among the rows that fit and calibrate, as in Dey et al., "Deep
 discriminative to kernel density graph".
 """
-CALIBRATION_PER_TRAIN = 0.43
+_CALIBRATION_TO_TRAIN_RATIO = 0.43
 """The same share, 30 : 70, from the number of training rows."""
-SMALLEST_SAMPLE = 100
+_MIN_LOG_SAMPLE = 100
 """Rows that fit and calibrate at ``log_share`` 0: the smallest sample of the tabular study of Dey
 et al.
 """
 
-ROLES = {
+_EMPTY_ROLE_REASONS = {
     "n_train": "nothing can be learnt; give a number of rows, or null for the default",
     "n_calibration": (
         "a calibrator needs 2 rows of each class; give a number of rows, or null for 30 % of the"
@@ -41,7 +41,7 @@ ROLES = {
 
 
 @dataclass(frozen=True)
-class Counts:
+class RoleSizes:
     """Rows of each role."""
 
     train: int
@@ -55,7 +55,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class SplitSizes:
     """How many rows of each role are asked for; a configuration has these keys beside the
     parameters of its source.
 
@@ -74,10 +74,10 @@ class Sizes:
     max_learn, max_test : never more than this many rows that fit and calibrate, and that test.
     """
 
-    n_train: Size = None
-    n_calibration: Size = None
-    n_test: Size = None
-    n_learn: Size = None
+    n_train: RowCount = None
+    n_calibration: RowCount = None
+    n_test: RowCount = None
+    n_learn: RowCount = None
     log_share: Share | None = None
     max_learn: Count | None = None
     max_test: Count | None = None
@@ -94,7 +94,7 @@ class Sizes:
                 " for the other"
             )
 
-    def of_simulation(self, name: str) -> Counts:
+    def of_simulation(self, name: str) -> RoleSizes:
         """Rows of the simulation ``name``; it has no rows to take a share of."""
         for role in ("n_train", "n_calibration", "n_test", "n_learn"):
             size = getattr(self, role)
@@ -106,29 +106,29 @@ class Sizes:
                 f"log_share is a share of a table's rows, but {name} is a simulation; give n_learn"
             )
         if self.n_train is None and self.n_learn is None:
-            train, calibration = replace(self, n_train=SIMULATED_ROWS)._learning(0)
+            train, calibration = replace(self, n_train=_DEFAULT_SIMULATED_ROWS)._train_calibration_sizes(0)
             if train + calibration > (self.max_learn or math.inf):
-                train, calibration = self._learning(self.max_learn or 0)
+                train, calibration = self._train_calibration_sizes(self.max_learn or 0)
         else:
-            train, calibration = self._learning(0)
-        return _checked(name, Counts(train, calibration, self._testing(0, default=SIMULATED_ROWS)))
+            train, calibration = self._train_calibration_sizes(0)
+        return _check_not_empty(name, RoleSizes(train, calibration, self._n_test_rows(0, default=_DEFAULT_SIMULATED_ROWS)))
 
-    def of_table(self, name: str, n: int) -> Counts:
+    def of_table(self, name: str, n: int) -> RoleSizes:
         """Rows of the table ``name`` of ``n`` rows.
 
         A share of test is rounded up, as scikit-learn's ``train_test_split`` does, and one of
         calibration down.
         """
-        test = self._testing(n, default=TEST_SHARE)
+        test = self._n_test_rows(n, default=_DEFAULT_TEST_FRACTION)
         rest = n - test
-        counts = Counts(*(self._learning(rest) if rest > 0 else (0, 0)), test)
+        counts = RoleSizes(*(self._train_calibration_sizes(rest) if rest > 0 else (0, 0)), test)
         if rest < 0 or counts.total > n:
             raise DataError(
-                f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer"
+                f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
             )
-        return _checked(name, counts)
+        return _check_not_empty(name, counts)
 
-    def of_scores(self, name: str, n: int, found: Counts | None = None) -> Counts:
+    def of_scores(self, name: str, n: int, found: RoleSizes | None = None) -> RoleSizes:
         """Rows of the score file ``name`` of ``n`` rows: none trains, those that do not test
         calibrate; of ``found``, where it has roles.
 
@@ -141,38 +141,38 @@ class Sizes:
                 f"{name} has scores of a model that is trained already; give n_calibration, not"
                 " n_train or log_share"
             )
-        test = self._testing(
-            n if found is None else found.test, default=TEST_SHARE if found is None else 1.0
+        test = self._n_test_rows(
+            n if found is None else found.test, default=_DEFAULT_TEST_FRACTION if found is None else 1.0
         )
         rest = n - test if found is None else found.calibration
-        calibration = _capped(
-            _rows(_first(self.n_calibration, self.n_learn), max(rest, 0), 1.0, math.floor),
+        calibration = _limit_rows(
+            _resolve_row_count(_first_specified(self.n_calibration, self.n_learn), max(rest, 0), 1.0, math.floor),
             self.max_learn,
         )
-        counts = Counts(0, calibration, test)
+        counts = RoleSizes(0, calibration, test)
         if calibration > rest or (found is not None and test > found.test):
             raise DataError(
-                f"{name} has {n} rows, too few for {self._asked(counts)}; ask for fewer"
+                f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
             )
-        return _checked(name, counts, ("n_test",) if test == n else ("n_calibration", "n_test"))
+        return _check_not_empty(name, counts, ("n_test",) if test == n else ("n_calibration", "n_test"))
 
-    def of_roles(self, name: str, found: Counts) -> Counts:
+    def of_roles(self, name: str, found: RoleSizes) -> RoleSizes:
         """Rows of the table ``name``, whose source prescribes roles: all of them, unless fewer are
         asked for.
 
         Without calibration rows, these come out of the training rows, as from any table.
         """
-        test = self._testing(found.test, default=1.0)
+        test = self._n_test_rows(found.test, default=1.0)
         if found.calibration:
-            train = _capped(
-                _rows(_first(self.n_train, self.n_learn), found.train, 1.0, round), self.max_learn
+            train = _limit_rows(
+                _resolve_row_count(_first_specified(self.n_train, self.n_learn), found.train, 1.0, round), self.max_learn
             )
-            counts = Counts(
-                train, _rows(self.n_calibration, found.calibration, 1.0, math.floor), test
+            counts = RoleSizes(
+                train, _resolve_row_count(self.n_calibration, found.calibration, 1.0, math.floor), test
             )
             too_many = counts.train > found.train or counts.calibration > found.calibration
         else:
-            counts = Counts(*self._learning(found.train), test)
+            counts = RoleSizes(*self._train_calibration_sizes(found.train), test)
             too_many = counts.train + counts.calibration > found.train
         if too_many or test > found.test:
             prescribed = (
@@ -180,34 +180,34 @@ class Sizes:
                 " rows"
             )
             raise DataError(
-                f"{name} comes with {prescribed}, too few for {self._asked(counts)}; ask for fewer,"
+                f"{name} comes with {prescribed}, too few for {self._requested_sizes(counts)}; ask for fewer,"
                 " or give dataset.split=random"
             )
-        return _checked(name, counts)
+        return _check_not_empty(name, counts)
 
-    def _testing(self, n: int, *, default: float) -> int:
-        return _capped(_rows(_first(self.n_test, default), n, 1.0, math.ceil), self.max_test)
+    def _n_test_rows(self, n: int, *, default: float) -> int:
+        return _limit_rows(_resolve_row_count(_first_specified(self.n_test, default), n, 1.0, math.ceil), self.max_test)
 
-    def _learning(self, rest: int) -> tuple[int, int]:
+    def _train_calibration_sizes(self, rest: int) -> tuple[int, int]:
         """Rows that train and that calibrate, of ``rest`` that do not test."""
         if self.n_train is not None:
-            train = _rows(self.n_train, rest, 1.0, round)
+            train = _resolve_row_count(self.n_train, rest, 1.0, round)
             if self.n_calibration is None:
-                return train, round(CALIBRATION_PER_TRAIN * train)
-            return train, _rows(self.n_calibration, rest, CALIBRATION_SHARE, math.floor)
-        most = _capped(rest, self.max_learn)
+                return train, round(_CALIBRATION_TO_TRAIN_RATIO * train)
+            return train, _resolve_row_count(self.n_calibration, rest, _DEFAULT_CALIBRATION_FRACTION, math.floor)
+        most = _limit_rows(rest, self.max_learn)
         if self.log_share is not None:
             learn = round(
-                SMALLEST_SAMPLE ** (1 - self.log_share)
-                * max(most, SMALLEST_SAMPLE) ** self.log_share
+                _MIN_LOG_SAMPLE ** (1 - self.log_share)
+                * max(most, _MIN_LOG_SAMPLE) ** self.log_share
             )
         else:
-            learn = _rows(self.n_learn, rest, 1.0, round) if self.n_learn is not None else most
-            learn = _capped(learn, self.max_learn)
-        calibration = _rows(self.n_calibration, learn, CALIBRATION_SHARE, math.floor)
+            learn = _resolve_row_count(self.n_learn, rest, 1.0, round) if self.n_learn is not None else most
+            learn = _limit_rows(learn, self.max_learn)
+        calibration = _resolve_row_count(self.n_calibration, learn, _DEFAULT_CALIBRATION_FRACTION, math.floor)
         return max(learn - calibration, 0), calibration
 
-    def _asked(self, counts: Counts) -> str:
+    def _requested_sizes(self, counts: RoleSizes) -> str:
         named = {
             "n_train": counts.train,
             "n_calibration": counts.calibration,
@@ -216,16 +216,16 @@ class Sizes:
         return " + ".join(f"{role} {count}" for role, count in named.items() if count > 0)
 
 
-def _first(*sizes: Size) -> Size:
+def _first_specified(*sizes: RowCount) -> RowCount:
     """The first size that is given, or None."""
     return next((size for size in sizes if size is not None), None)
 
 
-def _capped(n: int, most: int | None) -> int:
+def _limit_rows(n: int, most: int | None) -> int:
     return n if most is None else min(n, most)
 
 
-def _rows(size: Size, of: int, default: float, rounding: Callable[[float], int]) -> int:
+def _resolve_row_count(size: RowCount, of: int, default: float, rounding: Callable[[float], int]) -> int:
     """A number of rows as it is, a share of ``of`` rows rounded; 6 decimals are kept first, because
     0.1 * 30 is above 3.
     """
@@ -234,8 +234,8 @@ def _rows(size: Size, of: int, default: float, rounding: Callable[[float], int])
     return max(rounding(round((default if size is None else size) * of, 6)), 0)
 
 
-def _checked(name: str, counts: Counts, needed: Collection[str] = tuple(ROLES)) -> Counts:
-    for role, reason in ROLES.items():
+def _check_not_empty(name: str, counts: RoleSizes, needed: Collection[str] = tuple(_EMPTY_ROLE_REASONS)) -> RoleSizes:
+    for role, reason in _EMPTY_ROLE_REASONS.items():
         if role in needed and getattr(counts, role.removeprefix("n_")) == 0:
             raise DataError(f"{name}: {role} is 0, and without such rows {reason}")
     return counts

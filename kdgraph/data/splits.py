@@ -25,37 +25,37 @@ from kdgraph.data.dataset import (
     Dataset,
     PosteriorSimulation,
     RegressionSimulation,
-    Scale,
+    ScalingName,
     Scaling,
     Simulation,
     Splits,
     Table,
 )
-from kdgraph.data.sizes import Counts, Sizes
+from kdgraph.data.sizes import RoleSizes, SplitSizes
 from kdgraph.distributions import Distribution
 from kdgraph.errors import DataError
 from kdgraph.parameters import Range, annotations_of, check_value
 
-SplitBy = Literal["auto", "random", "group"]
+SplitMode = Literal["auto", "random", "group"]
 """random: rows at random, each role with each class in its share. group: rows of one group all in
 one role. auto: the roles that the source prescribes, else by group where it has groups to keep
 together, else at random.
 """
-ORDERS = 50
+_N_GROUP_ORDERS = 50
 """Random orders of the groups that are tried: with one, a class of a few large groups is missing
 from a part now and then.
 """
 
 
-def rows_by_role(
-    table: Dataset, sizes: Sizes, split: SplitBy, rng: np.random.Generator
+def split_indices(
+    table: Dataset, sizes: SplitSizes, split: SplitMode, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Row numbers of train, calibration and test, Int[n_role] each: disjoint, by class if the table
     has classes.
     """
     strata = table.y if table.task == "classification" else np.zeros(len(table.y), dtype=int)
     if split == "auto" and table.roles is not None:
-        return _prescribed(table, strata, sizes, rng)
+        return _prescribed_indices(table, strata, sizes, rng)
     counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
     wanted = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.split_groups is None:
@@ -66,16 +66,16 @@ def rows_by_role(
             f"{table.name} has no groups to keep together; {way_out}, or give dataset.split=random"
         )
     if split == "group" or (split == "auto" and table.split_groups is not None):
-        test, calibration, train = grouped_parts(
+        test, calibration, train = grouped_split(
             table.name, strata, table.split_groups, wanted, rng
         )
     else:
-        test, calibration, train = stratified_parts(strata, wanted, rng)
+        test, calibration, train = stratified_split(strata, wanted, rng)
     return [train, calibration, test]
 
 
-def _prescribed(
-    table: Dataset, strata: np.ndarray, sizes: Sizes, rng: np.random.Generator
+def _prescribed_indices(
+    table: Dataset, strata: np.ndarray, sizes: SplitSizes, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """The same where the source prescribes roles; without calibration rows, these come out of the
     training rows.
@@ -83,7 +83,7 @@ def _prescribed(
     train, calibration, test = (
         np.flatnonzero(table.roles == role) for role in (TRAIN, CALIBRATION, TEST)
     )
-    found = Counts(len(train), len(calibration), len(test))
+    found = RoleSizes(len(train), len(calibration), len(test))
     counts = (
         sizes.of_scores(table.name, len(table.y), found)
         if table.given_scores
@@ -92,7 +92,7 @@ def _prescribed(
 
     def some(rows: np.ndarray, *wanted: int) -> list[np.ndarray]:
         return (
-            [rows[part] for part in stratified_parts(strata[rows], wanted, rng)]
+            [rows[part] for part in stratified_split(strata[rows], wanted, rng)]
             if len(rows)
             else [rows] * len(wanted)
         )
@@ -106,7 +106,7 @@ def _prescribed(
     return [train, calibration, test]
 
 
-def stratified_parts(
+def stratified_split(
     y: np.ndarray, sizes: Sequence[int], rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Disjoint random parts of the rows with classes y: Int[n], of ``sizes`` rows with sum at most
@@ -124,14 +124,14 @@ def stratified_parts(
     ]
     parts = []
     for size in sizes:
-        quota = quotas(np.array([len(rows) for rows in members]), size, rng)
+        quota = class_quotas(np.array([len(rows) for rows in members]), size, rng)
         part = np.concatenate([rows[:q] for rows, q in zip(members, quota, strict=True)])
         members = [rows[q:] for rows, q in zip(members, quota, strict=True)]
         parts.append(part[np.argsort(rank[part])])
     return parts
 
 
-def quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+def class_quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     """``size`` rows over classes of which Int[K] are ``available``, in proportion, by largest
     remainder: Int[K]. Chance breaks ties.
     """
@@ -142,7 +142,7 @@ def quotas(available: np.ndarray, size: int, rng: np.random.Generator) -> np.nda
     return quota
 
 
-def grouped_parts(
+def grouped_split(
     name: str,
     y: np.ndarray,
     groups: np.ndarray | None,
@@ -174,18 +174,18 @@ def grouped_parts(
         )
     rows_of_class = np.zeros((len(values), int(y.max()) + 1))
     np.add.at(rows_of_class, (group, y), 1)
-    orders = [rng.permutation(len(values)) for _ in range(ORDERS)]
-    divided = [np.split(order, _ends(rows_of_class[order].sum(axis=1), sizes)) for order in orders]
-    best = divided[int(np.argmin([_unevenness(rows_of_class, each) for each in divided]))]
+    orders = [rng.permutation(len(values)) for _ in range(_N_GROUP_ORDERS)]
+    divided = [np.split(order, _part_ends(rows_of_class[order].sum(axis=1), sizes)) for order in orders]
+    best = divided[int(np.argmin([_class_imbalance(rows_of_class, each) for each in divided]))]
     parts = []
     for chosen, size in zip(best, sizes, strict=True):
         rows = np.flatnonzero(np.isin(group, chosen))
-        (part,) = stratified_parts(y[rows], [min(size, len(rows))], rng)
+        (part,) = stratified_split(y[rows], [min(size, len(rows))], rng)
         parts.append(rows[part])
     return parts
 
 
-def _ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
+def _part_ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
     """Where each part but the last ends, of groups of Float[g] rows in their order; none is empty,
     and each has its size if it can.
     """
@@ -198,7 +198,7 @@ def _ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
     return ends
 
 
-def _unevenness(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float:
+def _class_imbalance(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float:
     """The largest distance, over parts and classes, of a class's share in a part from its share in
     all rows, in units of the latter.
     """
@@ -209,17 +209,17 @@ def _unevenness(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float
     return float((np.abs(found - share) / share).max())
 
 
-LeftOut = Annotated[int, Range(1)] | Sequence[Any] | None
+LeftOutSetting = Annotated[int, Range(1)] | Sequence[Any] | None
 """Labels of the classes whose rows train, calibrate and test nothing, or how many of them chance
 takes; None: no class.
 """
 
-FEWEST = 2
+_MIN_CLASSES = 2
 """Classes that a classifier needs."""
 
 
-def without_classes(
-    table: Dataset, left_out: LeftOut, split: SplitBy, rng: np.random.Generator
+def split_off_classes(
+    table: Dataset, left_out: LeftOutSetting, split: SplitMode, rng: np.random.Generator
 ) -> tuple[Dataset, Dataset | None]:
     """The table without the classes that are left out, and their rows; what a source does not use
     (role UNUSED) is in neither.
@@ -245,12 +245,12 @@ def without_classes(
             f"{table.name} has the scores of a model that has seen every class; give"
             " dataset.left_out=null"
         )
-    gone = _positions(table, left_out, rng)
+    gone = _left_out_class_indices(table, left_out, rng)
     kept = np.setdiff1d(np.arange(len(table.classes)), gone)
-    if len(kept) < FEWEST:
+    if len(kept) < _MIN_CLASSES:
         what = f"{table.name} has {len(table.classes)} classes, and without {len(gone)} of them"
         raise DataError(
-            f"{what} {len(kept)} would remain, but a classifier needs {FEWEST}; lower"
+            f"{what} {len(kept)} would remain, but a classifier needs {_MIN_CLASSES}; lower"
             " dataset.left_out"
         )
     table = replace(table, facts={**table.facts, "left_out": table.classes[gone].tolist()})
@@ -260,7 +260,7 @@ def without_classes(
     return table.with_classes(kept), away
 
 
-def _positions(
+def _left_out_class_indices(
     table: Dataset, left_out: int | Sequence[Any], rng: np.random.Generator
 ) -> np.ndarray:
     """Int[g], sorted: which of the classes are left out. A label may be given as text, as a command
@@ -282,22 +282,22 @@ def _positions(
     )
 
 
-Rare = Literal["refuse", "drop"]
+RareClassPolicy = Literal["refuse", "drop"]
 """What becomes of a class with too few rows to be learnt and calibrated: an error, or its rows are
 left out of every role.
 """
 
-CALIBRATION_ROWS_OF_A_CLASS = 2
+_MIN_CALIBRATION_ROWS_PER_CLASS = 2
 """The fewest from which a calibrator can hold some out and still see every class."""
 
 
 def make_splits(
     source: Simulation | Table,
     *,
-    scale: Scale = "none",
-    split: SplitBy = "auto",
-    rare: Rare = "refuse",
-    left_out: LeftOut = None,
+    scale: ScalingName = "none",
+    split: SplitMode = "auto",
+    rare: RareClassPolicy = "refuse",
+    left_out: LeftOutSetting = None,
     rng: np.random.Generator,
     **sizes: Any,
 ) -> Splits:
@@ -308,13 +308,13 @@ def make_splits(
     source : a simulation draws three independent samples, so the size of one changes no row of
         another. A table is divided; test rows are chosen first, so neither of the other sizes
         changes them.
-    scale : what is done to the features; see :data:`kdgraph.data.dataset.Scale`.
-    split : how a table is divided; see :data:`~kdgraph.data.splits.SplitBy`.
+    scale : what is done to the features; see :data:`kdgraph.data.dataset.ScalingName`.
+    split : how a table is divided; see :data:`~kdgraph.data.splits.SplitMode`.
     rare : what becomes of classes that are too small; see :data:`Rare`.
     left_out : labels of classes of a table that no role has, or how many of them chance takes;
         shares are of the rows that remain. Rows of such classes are in ``Splits.left_out``.
     rng : the only source of chance.
-    sizes : fields of :class:`~kdgraph.data.sizes.Sizes`.
+    sizes : fields of :class:`~kdgraph.data.sizes.SplitSizes`.
 
     Returns
     -------
@@ -332,17 +332,17 @@ def make_splits(
         of images, not "none".
     """
     given = {
-        "scale": (scale, Scale),
-        "split": (split, SplitBy),
-        "rare": (rare, Rare),
-        "left_out": (left_out, LeftOut),
+        "scale": (scale, ScalingName),
+        "split": (split, SplitMode),
+        "rare": (rare, RareClassPolicy),
+        "left_out": (left_out, LeftOutSetting),
     }
     for name, (value, annotation) in given.items():
         check_value(name, value, annotation)
-    roles, away = _roles(source, Sizes(**sizes), split, left_out, rng)
+    roles, away = _split_source(source, SplitSizes(**sizes), split, left_out, rng)
     if roles[0].task == "classification" and not roles[0].given_scores:
-        roles = _without_rare(roles) if rare == "drop" else roles
-        _check_classes(roles[0], roles[1])
+        roles = _drop_rare_classes(roles) if rare == "drop" else roles
+        _check_rows_per_class(roles[0], roles[1])
     if roles[0].given_scores and scale != "none":
         raise DataError(
             f"dataset.scale must be none, since {source.name} has class scores, which would be none"
@@ -350,9 +350,9 @@ def make_splits(
         )
     scaling = Scaling.fit(roles[0].X, scale, roles[0].is_categorical)
     return Splits(
-        *(_scaled(role, scaling) for role in roles),
+        *(_scale_dataset(role, scaling) for role in roles),
         scaling=scaling,
-        left_out=None if away is None else _scaled(away, scaling),
+        left_out=None if away is None else _scale_dataset(away, scaling),
     )
 
 
@@ -366,7 +366,7 @@ def split_options() -> dict[str, Any]:
         if name in inspect.signature(make_splits).parameters
     }
     return {
-        **annotations_of(Sizes),
+        **annotations_of(SplitSizes),
         **{name: own[name] for name in ("scale", "split", "rare", "left_out")},
     }
 
@@ -398,24 +398,24 @@ class ScaledDistribution:
         return self.source.distribution(self.scaling.undo(X))
 
 
-def _roles(
+def _split_source(
     source: Simulation | Table,
-    sizes: Sizes,
-    split: SplitBy,
-    left_out: LeftOut,
+    sizes: SplitSizes,
+    split: SplitMode,
+    left_out: LeftOutSetting,
     rng: np.random.Generator,
 ) -> tuple[list[Dataset], Dataset | None]:
     """Unscaled train, calibration and test, and the rows of the classes that are left out."""
     if isinstance(source, Table):
-        table, away = without_classes(source.load(), left_out, split, rng)
-        return [table.rows(index) for index in rows_by_role(table, sizes, split, rng)], away
+        table, away = split_off_classes(source.load(), left_out, split, rng)
+        return [table.rows(index) for index in split_indices(table, sizes, split, rng)], away
     if isinstance(source, Simulation):
         if left_out is not None:
             raise DataError(
                 f"{source.name} is a simulation, and only a table can leave out classes; give"
                 " dataset.left_out=null"
             )
-        return _draw(source, sizes, rng), None
+        return _draw_splits(source, sizes, rng), None
     what = type(source).__name__
     raise DataError(
         f"{what} is no source of data; a table needs name and load, a simulation name, classes,"
@@ -423,7 +423,7 @@ def _roles(
     )
 
 
-def _draw(source: Simulation, sizes: Sizes, rng: np.random.Generator) -> list[Dataset]:
+def _draw_splits(source: Simulation, sizes: SplitSizes, rng: np.random.Generator) -> list[Dataset]:
     """Train, calibration and test: three samples, each from a generator of its own."""
     counts, roles = sizes.of_simulation(source.name), []
     for n, generator in zip(
@@ -447,12 +447,12 @@ def _draw(source: Simulation, sizes: Sizes, rng: np.random.Generator) -> list[Da
     return roles
 
 
-def _without_rare(roles: list[Dataset]) -> list[Dataset]:
+def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
     """The roles without the classes that have no training row, or too few calibration rows."""
     train, calibration, _ = roles
     k = len(train.classes)
     learnt, held = np.bincount(train.y, minlength=k), np.bincount(calibration.y, minlength=k)
-    enough = (learnt >= 1) & (held >= CALIBRATION_ROWS_OF_A_CLASS)
+    enough = (learnt >= 1) & (held >= _MIN_CALIBRATION_ROWS_PER_CLASS)
     if enough.all():
         return roles
     gone = train.classes[~enough].tolist()
@@ -469,7 +469,7 @@ def _without_rare(roles: list[Dataset]) -> list[Dataset]:
     return [role.with_classes(np.flatnonzero(enough)) for role in roles]
 
 
-def _check_classes(train: Dataset, calibration: Dataset) -> None:
+def _check_rows_per_class(train: Dataset, calibration: Dataset) -> None:
     """Every class, so also each one that test has, needs rows to be learnt from and to be
     calibrated on.
     """
@@ -480,15 +480,15 @@ def _check_classes(train: Dataset, calibration: Dataset) -> None:
                 f"{train.name}: class {label!r} has no training row among {len(train.y)}; {remedy}"
             )
         found = int((calibration.y == position).sum())
-        if found < CALIBRATION_ROWS_OF_A_CLASS:
+        if found < _MIN_CALIBRATION_ROWS_PER_CLASS:
             raise DataError(
                 f"{train.name}: too few rows to calibrate, class {label!r} has {found} of the"
-                f" {len(calibration.y)} calibration rows and needs {CALIBRATION_ROWS_OF_A_CLASS};"
+                f" {len(calibration.y)} calibration rows and needs {_MIN_CALIBRATION_ROWS_PER_CLASS};"
                 " raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)"
             )
 
 
-def _scaled(role: Dataset, scaling: Scaling) -> Dataset:
+def _scale_dataset(role: Dataset, scaling: Scaling) -> Dataset:
     truths = {name: getattr(role, name) for name in ("posterior", "distribution")}
     known = {
         name: replace(one, scaling=scaling)

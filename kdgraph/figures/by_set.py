@@ -13,21 +13,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure, title_of
+from kdgraph.figures.run_figures import RunFigureData, register_figure, ood_set_title
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     GREY,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    confidence_floor,
-    fitted,
+    confidence_axis_start,
+    shorten_text,
     legend_label,
     new_figure,
     note_above,
-    roles,
-    styled,
+    styles_by_name,
+    style_context,
 )
 
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = (
@@ -40,11 +40,11 @@ _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = (
 _KEY_LINE, _KEY_SIZE, _MEAN = 0.15, 7.0, 24.0  # inches, points, points that a mean takes
 _WIDTH = COLUMN_WIDTH - _LEFT - _RIGHT
 _BINS = 25
-Confidence = Mapping[str, np.ndarray]
+_ConfidenceByName = Mapping[str, np.ndarray]
 """Name → Float[n], the largest probability of each row."""
 
 
-def confidence_by_set(sets: Mapping[str, Confidence], prior: float) -> Figure:
+def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) -> Figure:
     """The share of rows at each confidence, and where the mean is, for test rows and for every set
     out of distribution.
 
@@ -64,19 +64,19 @@ def confidence_by_set(sets: Mapping[str, Confidence], prior: float) -> Figure:
     ValueError
         No set, sets of different names, a set without rows, a confidence outside [0, 1].
     """
-    _check(sets)
+    _check_sets(sets)
     names = list(next(iter(sets.values())))
-    floor = confidence_floor(
+    floor = confidence_axis_start(
         [prior, *(values for drawn in sets.values() for values in drawn.values())]
     )
     edges = np.linspace(floor, 1, _BINS + 1)
-    with styled():
-        figure, panels = _empty(list(sets), key=_KEY_LINE * (len(names) + 1) + 0.04)
+    with style_context():
+        figure, panels = _make_panels(list(sets), key=_KEY_LINE * (len(names) + 1) + 0.04)
         for title, axes in panels.items():
-            for name, role in roles(names).items():
-                _draw(
+            for name, role in styles_by_name(names).items():
+                _draw_histogram(
                     axes,
-                    legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 0.6)),
+                    legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 0.6)),
                     sets[title][name],
                     edges,
                     role,
@@ -89,20 +89,20 @@ def confidence_by_set(sets: Mapping[str, Confidence], prior: float) -> Figure:
                 gid="prior",
                 label=f"prior {prior:.3f}",
             )
-            _dress(
+            _format_axes(
                 axes,
                 title,
                 floor,
-                [(float(sets[title][name].mean()), role) for name, role in roles(names).items()],
+                [(float(sets[title][name].mean()), role) for name, role in styles_by_name(names).items()],
             )
-        _key(panels[next(iter(sets))], names)
+        _draw_legend(panels[next(iter(sets))], names)
         *_, last = panels.values()
         last.tick_params(labelbottom=True)
         last.set_xlabel("confidence (largest probability)")
     return figure
 
 
-def _empty(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
+def _make_panels(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
     """A figure with a panel for each title, top to bottom, and room for a key above."""
     figure = new_figure(COLUMN_WIDTH, _BOTTOM + len(titles) * (_HEIGHT + _TITLE) + key)
     bottoms = [_BOTTOM + (len(titles) - 1 - i) * (_HEIGHT + _TITLE) for i in range(len(titles))]
@@ -112,7 +112,7 @@ def _empty(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]]:
     }
 
 
-def _draw(axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, role: Role) -> None:
+def _draw_histogram(axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, role: PlotStyle) -> None:
     """The parent is a filled shape behind, the methods are outlines; a line from top to bottom is
     at the mean.
     """
@@ -132,7 +132,7 @@ def _draw(axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, rol
     )
 
 
-def _dress(axes: Axes, title: str, floor: float, means: Sequence[tuple[float, Role]]) -> None:
+def _format_axes(axes: Axes, title: str, floor: float, means: Sequence[tuple[float, PlotStyle]]) -> None:
     axes.set(xlim=(floor, 1 + 0.01 * (1 - floor)), ylabel="share")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3))
@@ -151,14 +151,14 @@ def _dress(axes: Axes, title: str, floor: float, means: Sequence[tuple[float, Ro
         )
     note_above(
         axes,
-        fitted(cast("Figure", axes.figure), title, NOTE_SIZE, _WIDTH - _MEAN * len(words) / 72),
+        shorten_text(cast("Figure", axes.figure), title, NOTE_SIZE, _WIDTH - _MEAN * len(words) / 72),
         floor,
         "left",
         3,
     )
 
 
-def _key(axes: Axes, names: list[str]) -> None:
+def _draw_legend(axes: Axes, names: list[str]) -> None:
     """One line for each name and the prior, above the first panel's title."""
     handles, labels = axes.get_legend_handles_labels()
     order = [*range(len(names)), len(names)]
@@ -171,7 +171,7 @@ def _key(axes: Axes, names: list[str]) -> None:
     axes.legend([handles[i] for i in order], [labels[i] for i in order], **where)
 
 
-def _check(sets: Mapping[str, Confidence]) -> None:
+def _check_sets(sets: Mapping[str, _ConfidenceByName]) -> None:
     if not sets:
         raise ValueError("confidence_by_set needs at least one set")
     names = list(next(iter(sets.values())))
@@ -192,18 +192,18 @@ def _check(sets: Mapping[str, Confidence]) -> None:
                 )
 
 
-@run_figure("confidence_by_set")
-def confidence_by_set_of_run(run: Drawing) -> Any:
+@register_figure("confidence_by_set")
+def plot_confidence_by_set_from_run(run: RunFigureData) -> Any:
     """Histograms of confidence on the sets that are one of a kind; a family of many has a curve."""
     alone = [family[0] for family in run.families() if len(family) == 1]
     if not alone or run.prior is None:
         return None
     titles = {"test, in distribution": run.test} | {
-        title_of(found).replace("\n", ", "): found for found in alone
+        ood_set_title(found).replace("\n", ", "): found for found in alone
     }
     sets = {
         f"{title}: {found.n:,} rows": said
         for title, found in titles.items()
         if (said := run.confidence(found)) is not None
     }
-    return confidence_by_set(sets, run.prior) if sets else None
+    return plot_confidence_by_set(sets, run.prior) if sets else None

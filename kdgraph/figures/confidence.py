@@ -12,21 +12,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import Drawing, mean_confidence, run_figure
+from kdgraph.figures.run_figures import RunFigureData, mean_confidence_by_set, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     ID_SHADE,
     LABEL_SIZE,
-    Bands,
+    CurveBands,
     add_axes,
-    confidence_floor,
-    fitted,
-    label_ends,
+    confidence_axis_start,
+    shorten_text,
+    label_line_ends,
     new_figure,
     note_above,
-    roles,
-    styled,
+    styles_by_name,
+    style_context,
     text_size,
 )
 
@@ -34,13 +34,13 @@ _LEFT, _TOP, _BOTTOM, _HEIGHT = 0.46, 0.2, 0.36, 1.75  # inches
 _LONGEST_LABEL, _BAND_LINE = 1.2, 0.13  # inches
 
 
-def confidence_against_radius(
+def plot_confidence_against_radius(
     curves: Mapping[str, np.ndarray],
     radii: np.ndarray,
     prior: float,
     *,
     id_radius: float = 1.0,
-    bands: Bands | None = None,
+    bands: CurveBands | None = None,
     band_of: str | None = None,
 ) -> Figure:
     """Mean max confidence of each model on circles (or hyperspheres) of growing radius, against
@@ -61,17 +61,17 @@ def confidence_against_radius(
         One column wide; the right margin grows with the longest name.
     """
     radii = np.asarray(radii, dtype=np.float64)
-    _check(curves, radii, bands, band_of)
-    with styled():
+    _check_curves(curves, radii, bands, band_of)
+    with style_context():
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _HEIGHT + _TOP + (_BAND_LINE if band_of else 0))
         labels = [
-            fitted(figure, label, LABEL_SIZE, _LONGEST_LABEL)
+            shorten_text(figure, label, LABEL_SIZE, _LONGEST_LABEL)
             for label in (f"prior {prior:.3f}", *curves)
         ]
         margin = 0.12 + max(text_size(figure, label, LABEL_SIZE)[0] for label in labels)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - margin, _HEIGHT)
         axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
-        for name, role in roles(list(curves)).items():
+        for name, role in styles_by_name(list(curves)).items():
             axes.plot(radii, curves[name], label=name, clip_on=False, zorder=3, **role.line())
             if bands and name in bands:
                 axes.fill_between(
@@ -82,23 +82,23 @@ def confidence_against_radius(
                     linewidth=0,
                     gid=f"band {name}",
                 )
-        _dress(
+        _format_axes(
             axes,
             radii,
             id_radius,
-            confidence_floor(
+            confidence_axis_start(
                 [prior, *curves.values(), *(low for low, _ in (bands or {}).values())]
             ),
         )
         if band_of:
             note_above(axes, f"bands: {band_of}", 0, "left", 3 + 72 * _BAND_LINE)
         ends = [prior, *(float(values[-1]) for values in curves.values())]
-        colors = [BLACK, *(role.color for role in roles(list(curves)).values())]
-        label_ends(axes, labels, ends, colors)
+        colors = [BLACK, *(role.color for role in styles_by_name(list(curves)).values())]
+        label_line_ends(axes, labels, ends, colors)
     return figure
 
 
-def _dress(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
+def _format_axes(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
     axes.set(xlim=(min(0.0, radii[0]), radii[-1]), ylim=(low, 1 + 0.02 * (1 - low)))
     axes.set(xlabel="distance from the origin", ylabel="mean max confidence")
     axes.locator_params(axis="y", nbins=6)
@@ -109,8 +109,8 @@ def _dress(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
     note_above(axes, " OOD →", id_radius, "left", 3)
 
 
-def _check(
-    curves: Mapping[str, np.ndarray], radii: np.ndarray, bands: Bands | None, band_of: str | None
+def _check_curves(
+    curves: Mapping[str, np.ndarray], radii: np.ndarray, bands: CurveBands | None, band_of: str | None
 ) -> None:
     if not curves or radii.ndim != 1 or len(radii) < 2 or (np.diff(radii) <= 0).any():
         raise ValueError("confidence_against_radius needs a curve and two or more increasing radii")
@@ -126,13 +126,13 @@ def _check(
         raise ValueError(f"bands without a curve: {sorted(set(bands) - set(curves))}")
 
 
-@run_figure("confidence_against_radius")
-def confidence_against_radius_of_run(run: Drawing) -> Any:
+@register_figure("confidence_against_radius")
+def plot_confidence_against_radius_from_run(run: RunFigureData) -> Any:
     """Mean confidence on spheres around the data."""
     shells = [found for found in run.evaluation.predictions if "radius" in found.params]
     shells.sort(key=lambda shell: shell.params["radius"])
-    if len(shells) < 2 or (curves := mean_confidence(run, shells)) is None or run.prior is None:
+    if len(shells) < 2 or (curves := mean_confidence_by_set(run, shells)) is None or run.prior is None:
         return None
-    return confidence_against_radius(
+    return plot_confidence_against_radius(
         curves, np.array([shell.params["radius"] for shell in shells]), run.prior
     )

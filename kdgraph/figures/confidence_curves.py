@@ -17,23 +17,23 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.reliability import wilson_interval
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     FULL_WIDTH,
     GREY,
-    METHODS,
+    METHOD_STYLES,
     NOTE_SIZE,
-    PARENT,
+    PARENT_STYLE,
     VERMILLION,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
+    shorten_text,
+    draw_legend_above,
+    legend_height,
     legend_label,
     new_figure,
-    styled,
+    style_context,
 )
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
 from kdgraph.metrics.compat import Strategy
@@ -42,13 +42,13 @@ from kdgraph.parameters import Count, Fraction
 if TYPE_CHECKING:
     from kdgraph.base import Predictions
 
-AT_MOST = 20
+MAX_PANELS = 20
 """Panels that can still be read on a page."""
 _LEFT, _RIGHT, _BOTTOM, _TITLE, _GAP = 0.44, 0.1, 0.36, 0.2, 0.14  # inches
 _LOWEST, _HIGHEST = 0.95, 1.5  # inches: how high a panel may be
 _TICK_SIZE, _DOT = 6.5, 1.7  # points
 _COLORS = [
-    role.color for role in METHODS if role.color != VERMILLION
+    role.color for role in METHOD_STYLES if role.color != VERMILLION
 ]  # which the second set of rows has
 _DASHES = ("-", (0, (4, 1, 1, 1)), (0, (1, 0.8)))
 _SETS = ((BLACK, "-", (0, (2.5, 1.2))), (VERMILLION, (0, (3.2, 1.4)), (0, (1, 1))))
@@ -75,7 +75,7 @@ class ClassPanel:
     histograms: Mapping[str, ReliabilityBins] = field(default_factory=lambda: _NO_BINS)
 
 
-def confidence_curves(
+def plot_confidence_curves(
     panels: Mapping[str, ClassPanel],
     *,
     identity: str | None = "score",
@@ -89,7 +89,7 @@ def confidence_curves(
 
     Parameters
     ----------
-    panels : title → what is known of this class; up to :data:`AT_MOST`. A class may lack a curve or
+    panels : title → what is known of this class; up to :data:`MAX_PANELS`. A class may lack a curve or
     a set that others have.
     identity : what the dashed diagonal is called, the score taken for the confidence; None draws
     none.
@@ -116,24 +116,24 @@ def confidence_curves(
     since few right rows have low scores and kernels' tails "go wild" there (Section XIII D). The
     intervals are ours, and Wilson's.
     """
-    _check(panels)
+    _check_panels(panels)
     grid = _Grid.of(len(panels), columns)
-    begin = _lowest(panels.values()) if low is None else low
-    with styled():
-        handles = list(_handles(panels.values(), identity))
-        head, foot = key_height(handles, grid.width), _BOTTOM + (0.12 if note else 0)
+    begin = _lowest_score(panels.values()) if low is None else low
+    with style_context():
+        handles = list(_legend_entries(panels.values(), identity))
+        head, foot = legend_height(handles, grid.width), _BOTTOM + (0.12 if note else 0)
         figure = new_figure(grid.width, foot + grid.rows * (grid.height + _TITLE) + head)
         for place, (title, found) in enumerate(panels.items()):
             axes = grid.axes(figure, place, foot)
-            _draw(axes, found, _styles(panels.values()), identity is not None, begin)
-            axes.set_title(fitted(figure, title, NOTE_SIZE, grid.panel), fontsize=NOTE_SIZE, pad=3)
+            _draw_panel(axes, found, _assign_styles(panels.values()), identity is not None, begin)
+            axes.set_title(shorten_text(figure, title, NOTE_SIZE, grid.panel), fontsize=NOTE_SIZE, pad=3)
             axes.tick_params(
                 labelsize=_TICK_SIZE,
                 labelbottom=place + grid.columns >= len(panels),
                 labelleft=place % grid.columns == 0,
             )
-        _label(figure, grid, foot, score_label, note)
-        key_above(figure, handles)
+        _label_axes(figure, grid, foot, score_label, note)
+        draw_legend_above(figure, handles)
     return figure
 
 
@@ -164,7 +164,7 @@ class _Grid:
         )
 
 
-def _styles(panels: Collection[ClassPanel]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _assign_styles(panels: Collection[ClassPanel]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Name → colour and dashes, of curves and of sets, in the order in which they are met; in grey,
     dashes tell neighbours apart.
     """
@@ -177,7 +177,7 @@ def _styles(panels: Collection[ClassPanel]) -> tuple[dict[str, Any], dict[str, A
     return drawn, dict(zip(sets, _SETS, strict=False))
 
 
-def _draw(
+def _draw_panel(
     axes: Axes,
     found: ClassPanel,
     styles: tuple[dict[str, Any], dict[str, Any]],
@@ -191,12 +191,12 @@ def _draw(
             [low, 1],
             color=GREY,
             linewidth=0.9,
-            linestyle=PARENT.linestyle,
+            linestyle=PARENT_STYLE.linestyle,
             zorder=1,
             gid="identity",
         )
     for i, (name, bins) in enumerate(found.histograms.items()):
-        _steps(axes, name, bins, of_set[name], low, (0.5 if len(of_set) == 1 else (0.4, 0.6)[i]))
+        _draw_steps(axes, name, bins, of_set[name], low, (0.5 if len(of_set) == 1 else (0.4, 0.6)[i]))
     for name, (score, confidence) in found.curves.items():
         color, dashes = of_curve[name]
         here = np.asarray(score) >= low
@@ -229,7 +229,7 @@ def _draw(
     axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
 
 
-def _steps(
+def _draw_steps(
     axes: Axes, name: str, bins: ReliabilityBins, style: tuple[str, Any, Any], low: float, at: float
 ) -> None:
     """Shares of right rows as steps over neighbouring bins that have rows, and intervals ``at``
@@ -240,7 +240,7 @@ def _steps(
     left, right, share = np.maximum(bins.lower, low)[here], bins.upper[here], bins.accuracy[here]
     for cut in (False, True):
         if (mine := (bins.lower[here] < low - 1e-9) == cut).any():
-            x, y = _corners(left[mine], right[mine], share[mine])
+            x, y = _step_corners(left[mine], right[mine], share[mine])
             axes.plot(
                 x,
                 y,
@@ -262,7 +262,7 @@ def _steps(
     )
 
 
-def _corners(
+def _step_corners(
     left: np.ndarray, right: np.ndarray, share: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Points of a line that is level in each bin, upright between bins that touch, and broken where
@@ -273,10 +273,10 @@ def _corners(
     return np.insert(x, gaps, np.nan), np.insert(y, gaps, np.nan)
 
 
-def _handles(panels: Collection[ClassPanel], identity: str | None) -> Iterator[Line2D]:
-    of_curve, of_set = _styles(panels)
+def _legend_entries(panels: Collection[ClassPanel], identity: str | None) -> Iterator[Line2D]:
+    of_curve, of_set = _assign_styles(panels)
     if identity is not None:
-        dashed: dict[str, Any] = {"linestyle": PARENT.linestyle}
+        dashed: dict[str, Any] = {"linestyle": PARENT_STYLE.linestyle}
         yield Line2D([], [], color=GREY, linewidth=0.9, label=legend_label(identity), **dashed)
     for name, (color, dashes) in of_curve.items():
         lines = {_is_line(panel.curves[name][0]) for panel in panels if name in panel.curves}
@@ -304,7 +304,7 @@ def _handles(panels: Collection[ClassPanel], identity: str | None) -> Iterator[L
         )
 
 
-def _label(figure: Figure, grid: _Grid, foot: float, score_label: str, note: str | None) -> None:
+def _label_axes(figure: Figure, grid: _Grid, foot: float, score_label: str, note: str | None) -> None:
     width, height = figure.get_size_inches()
     line: dict[str, Any] = {"ha": "center", "va": "bottom"}
     figure.text(
@@ -319,7 +319,7 @@ def _label(figure: Figure, grid: _Grid, foot: float, score_label: str, note: str
         va="center",
     )
     if note:
-        text = fitted(figure, note, NOTE_SIZE, width - 0.1)
+        text = shorten_text(figure, note, NOTE_SIZE, width - 0.1)
         figure.text(0.5, 0.03 / height, text, fontsize=NOTE_SIZE, color=GREY, **line)
 
 
@@ -327,7 +327,7 @@ def _is_line(score: np.ndarray) -> bool:
     return len(score) > 1 and bool((np.diff(score) >= 0).all())
 
 
-def _lowest(panels: Collection[ClassPanel]) -> float:
+def _lowest_score(panels: Collection[ClassPanel]) -> float:
     """Where scores begin, in tenths."""
     of_curves = [float(np.min(score)) for panel in panels for score, _ in panel.curves.values()]
     of_bins = [
@@ -339,10 +339,10 @@ def _lowest(panels: Collection[ClassPanel]) -> float:
     return float(np.floor(10 * min(of_curves + of_bins) + 1e-9) / 10)
 
 
-def _check(panels: Mapping[str, ClassPanel]) -> None:
-    if not 1 <= len(panels) <= AT_MOST:
+def _check_panels(panels: Mapping[str, ClassPanel]) -> None:
+    if not 1 <= len(panels) <= MAX_PANELS:
         raise ValueError(
-            f"confidence_curves draws 1 to {AT_MOST} classes, got {len(panels)}; choose those that"
+            f"confidence_curves draws 1 to {MAX_PANELS} classes, got {len(panels)}; choose those that"
             " matter"
         )
     sets = list(dict.fromkeys(name for panel in panels.values() for name in panel.histograms))
@@ -362,15 +362,15 @@ def _check(panels: Mapping[str, ClassPanel]) -> None:
             )
 
 
-Curve = tuple[np.ndarray, np.ndarray]
+_ScoreCurve = tuple[np.ndarray, np.ndarray]
 
 
-_POINTS = 501
+_CURVE_POINTS = 501
 
 
-@run_figure("confidence_by_class")
-def confidence_by_class_of_run(
-    run: Drawing,
+@register_figure("confidence_by_class")
+def plot_confidence_by_class_from_run(
+    run: RunFigureData,
     *,
     bins: Count = 10,
     strategy: Strategy = "uniform",
@@ -399,14 +399,14 @@ def confidence_by_class_of_run(
         if run.calibration is None
         else {"calibration rows": run.calibration, "test rows": run.test}
     )
-    parents = {name: _parent(run, found) for name, found in sets.items()}
+    parents = {name: _parent_top_label(run, found) for name, found in sets.items()}
     often = np.bincount(tops[run.names[0]].predicted, minlength=len(run.splits.train.classes))
     shown = sorted(np.argsort(-often, kind="stable")[:at_most].tolist())
     panels = {}
     for k in (k for k in shown if often[k]):
-        curve = _curve(run, k, parents) or _cloud(k, tops[run.names[0]], tops[run.names[1]])
+        curve = _method_curve(run, k, parents) or _confidence_cloud(k, tops[run.names[0]], tops[run.names[1]])
         histograms = {
-            name: _shares(k, top, np.asarray(sets[name].y), bins, strategy)
+            name: _class_reliability_bins(k, top, np.asarray(sets[name].y), bins, strategy)
             for name, top in parents.items()
         }
         histograms = {name: found for name, found in histograms.items() if found is not None}
@@ -419,16 +419,16 @@ def confidence_by_class_of_run(
         if len(panels) < n_classes
         else None
     )
-    return confidence_curves(panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out)
+    return plot_confidence_curves(panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out)
 
 
-def _parent(run: Drawing, found: Predictions) -> TopLabel:
+def _parent_top_label(run: RunFigureData, found: Predictions) -> TopLabel:
     tops = run.top(found)
     assert tops is not None  # as of the test rows
     return tops[run.names[0]]
 
 
-def _curve(run: Drawing, k: int, parents: Mapping[str, TopLabel]) -> Curve | None:
+def _method_curve(run: RunFigureData, k: int, parents: Mapping[str, TopLabel]) -> _ScoreCurve | None:
     """The method's own curve over the scores of all rows that are predicted as the class, if it has
     one and nothing stands after it.
     """
@@ -436,16 +436,16 @@ def _curve(run: Drawing, k: int, parents: Mapping[str, TopLabel]) -> Curve | Non
     if len(after) != 1 or not hasattr(after[0], "confidence_at"):
         return None
     scores = np.concatenate([top.confidence[top.predicted == k] for top in parents.values()])
-    grid = np.linspace(scores.min(), scores.max(), _POINTS)
+    grid = np.linspace(scores.min(), scores.max(), _CURVE_POINTS)
     return grid, after[0].confidence_at(k, grid)
 
 
-def _cloud(k: int, parent: TopLabel, method: TopLabel) -> Curve:
+def _confidence_cloud(k: int, parent: TopLabel, method: TopLabel) -> _ScoreCurve:
     mine = parent.predicted == k
     return parent.confidence[mine], method.confidence[mine]
 
 
-def _shares(
+def _class_reliability_bins(
     k: int, top: TopLabel, y: np.ndarray, bins: int, strategy: Strategy
 ) -> ReliabilityBins | None:
     """Shares of right rows among those that are predicted as the class; None where there are

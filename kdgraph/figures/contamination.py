@@ -14,32 +14,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
+    shorten_text,
+    draw_legend_above,
+    legend_height,
     new_figure,
-    role_handles,
-    roles,
-    styled,
+    legend_handles,
+    styles_by_name,
+    style_context,
 )
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE, _GAP = 0.4, 0.08, 0.36, 0.95, 0.2, 0.12  # inches
 _COLUMNS = 2
 _TICKS = (0.0, 0.05, 0.2, 0.5, 1.0)
-Curve = tuple[np.ndarray, np.ndarray]
+PowerCurve = tuple[np.ndarray, np.ndarray]
 """Shares, increasing in [0, 1], and power at each, Float[r]."""
 
 
-def power_against_contamination(
-    panels: Mapping[str, Mapping[str, Curve]],
+def plot_power_against_contamination(
+    panels: Mapping[str, Mapping[str, PowerCurve]],
     *,
     false_alarm: float | None = None,
     set_size: int | None = None,
@@ -65,16 +65,16 @@ def power_against_contamination(
     ValueError
         No panel, panels with other names, or curves that are none.
     """
-    _check(panels)
+    _check_panels(panels)
     names = list(next(iter(panels.values())))
     columns = min(_COLUMNS, len(panels))
     lines = -(-len(panels) // columns)
     panel = (COLUMN_WIDTH - _LEFT - _RIGHT - (columns - 1) * _GAP) / columns
-    with styled():
-        handles = role_handles(names)
-        height = _BOTTOM + lines * (_HEIGHT + _TITLE) + key_height(handles, COLUMN_WIDTH)
+    with style_context():
+        handles = legend_handles(names)
+        height = _BOTTOM + lines * (_HEIGHT + _TITLE) + legend_height(handles, COLUMN_WIDTH)
         figure = new_figure(COLUMN_WIDTH, height)
-        key_above(figure, handles)
+        draw_legend_above(figure, handles)
         for place, (title, curves) in enumerate(panels.items()):
             row, column = divmod(place, columns)
             axes = add_axes(
@@ -84,8 +84,8 @@ def power_against_contamination(
                 panel,
                 _HEIGHT,
             )
-            _draw(axes, curves, false_alarm)
-            axes.set_title(fitted(figure, title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
+            _draw_curves(axes, curves, false_alarm)
+            axes.set_title(shorten_text(figure, title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
             axes.tick_params(labelbottom=place + columns >= len(panels), labelleft=column == 0)
         middle = (_BOTTOM + lines * (_HEIGHT + _TITLE) / 2) / height
         figure.text(
@@ -109,12 +109,12 @@ def power_against_contamination(
     return figure
 
 
-def _draw(axes: Axes, curves: Mapping[str, Curve], false_alarm: float | None) -> None:
+def _draw_curves(axes: Axes, curves: Mapping[str, PowerCurve], false_alarm: float | None) -> None:
     if false_alarm is not None:
         axes.axhline(
             false_alarm, color=GREY, linewidth=0.7, linestyle=":", zorder=1, gid="false alarm"
         )
-    for name, role in roles(list(curves)).items():
+    for name, role in styles_by_name(list(curves)).items():
         share, power = curves[name]
         style: dict[str, Any] = role.line() | {"markersize": 3.0, "linewidth": 1.2}
         axes.plot(
@@ -133,7 +133,7 @@ def _draw(axes: Axes, curves: Mapping[str, Curve], false_alarm: float | None) ->
     axes.yaxis.set_major_locator(MaxNLocator(2, steps=[1, 5, 10]))
 
 
-def _check(panels: Mapping[str, Mapping[str, Curve]]) -> None:
+def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
     known = {tuple(curves) for curves in panels.values()}
     if len(known) != 1 or () in known:
         raise ValueError(
@@ -153,13 +153,13 @@ def _check(panels: Mapping[str, Mapping[str, Curve]]) -> None:
                 )
 
 
-_NO_PARAMETERS = ("of", "on", "ood", "share", "set_size", "power")
+_TABLE_COLUMNS = ("of", "on", "ood", "share", "set_size", "power")
 """Columns of the table that are no parameters of a set."""
 
 
-@run_figure("power_against_contamination")
-def power_against_contamination_of_run(
-    run: Drawing,
+@register_figure("power_against_contamination")
+def plot_power_against_contamination_from_run(
+    run: RunFigureData,
     *,
     table: str = "contamination",
     false_alarm: float | None = 0.05,
@@ -181,7 +181,7 @@ def power_against_contamination_of_run(
         row for row in rows if row["set_size"] == size
     ]  # of a set with fewer rows there is no such size
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for title, row in zip(_titles(rows), rows, strict=True):
+    for title, row in zip(_ood_set_titles(rows), rows, strict=True):
         found.setdefault(title, {}).setdefault(of[row["of"]], []).append(
             (row["share"], row["power"])
         )
@@ -191,18 +191,18 @@ def power_against_contamination_of_run(
         for title in whole
     }
     return (
-        power_against_contamination(panels, false_alarm=false_alarm, set_size=size)
+        plot_power_against_contamination(panels, false_alarm=false_alarm, set_size=size)
         if panels
         else None
     )
 
 
-def _titles(rows: list[dict[str, Any]]) -> list[str]:
+def _ood_set_titles(rows: list[dict[str, Any]]) -> list[str]:
     """Of each row the set's name, and of a family which of them: its only parameter, or of several
     those that are not the same in all.
     """
     params = [
-        {name: value for name, value in row.items() if name not in _NO_PARAMETERS} for row in rows
+        {name: value for name, value in row.items() if name not in _TABLE_COLUMNS} for row in rows
     ]
     family: dict[Any, list[dict[str, Any]]] = {}
     for row, of_row in zip(rows, params, strict=True):
@@ -214,7 +214,7 @@ def _titles(rows: list[dict[str, Any]]) -> list[str]:
                 *(
                     f"{name} {value:g}"
                     for name, value in of_row.items()
-                    if _tells(name, of_row, family[row["ood"]])
+                    if _distinguishes_sets(name, of_row, family[row["ood"]])
                 ),
             ]
         )
@@ -222,5 +222,5 @@ def _titles(rows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _tells(name: str, params: dict[str, Any], family: list[dict[str, Any]]) -> bool:
+def _distinguishes_sets(name: str, params: dict[str, Any], family: list[dict[str, Any]]) -> bool:
     return len(params) == 1 or any(other.get(name) != params[name] for other in family)

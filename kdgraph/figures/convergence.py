@@ -16,26 +16,26 @@ from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     LABEL_SIZE,
-    METHODS,
+    METHOD_STYLES,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
+    shorten_text,
     new_figure,
     note_above,
     set_log_scale,
-    spread,
-    styled,
+    spread_positions,
+    style_context,
     text_size,
 )
 
 _LEFT, _BOTTOM, _TOP, _HEIGHT, _LONGEST = 0.5, 0.36, 0.2, 2.3, 1.1  # inches
 _BAND = (0.05, 0.95)
 # times a curve at least is the line of the rate, everywhere: on a curve it could not be seen
-_ABOVE = 1.4
+_RATE_OFFSET = 1.4
 
 
-def convergence(
+def plot_convergence(
     n: np.ndarray, errors: Mapping[str, np.ndarray], *, slope: float, ylabel: str, draws_of: str
 ) -> Figure:
     """Median error of each curve against the size of the sample, with the middle 90 % of draws,
@@ -65,18 +65,18 @@ def convergence(
     recalibration", UAI 2022.
     """
     n = np.asarray(n, dtype=np.float64)
-    _check(n, errors)
-    with styled():
+    _check_errors(n, errors)
+    with style_context():
         blank = new_figure(1, 1)
-        labels = [fitted(blank, name, LABEL_SIZE, _LONGEST) for name in errors]
+        labels = [shorten_text(blank, name, LABEL_SIZE, _LONGEST) for name in errors]
         right = 0.14 + max(text_size(blank, label, LABEL_SIZE)[0] for label in labels)
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _HEIGHT + _TOP)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - right, _HEIGHT)
         medians = [np.median(drawn, axis=0) for drawn in errors.values()]
-        for name, middle, role in zip(errors, medians, METHODS, strict=False):
-            _draw(axes, name, role, n, middle, np.quantile(errors[name], _BAND, axis=0))
+        for name, middle, role in zip(errors, medians, METHOD_STYLES, strict=False):
+            _draw_curve(axes, name, role, n, middle, np.quantile(errors[name], _BAND, axis=0))
         falling = (n / n[0]) ** slope
-        rate = falling * _ABOVE * max(float((middle / falling).max()) for middle in medians)
+        rate = falling * _RATE_OFFSET * max(float((middle / falling).max()) for middle in medians)
         axes.plot(
             n,
             rate,
@@ -87,10 +87,10 @@ def convergence(
             gid="rate",
             label=f"slope {slope:g}",
         )
-        _dress(axes, n, ylabel)
-        _name_ends(axes, labels, [float(middle[-1]) for middle in medians])
-        _name_rate(axes, n, rate, slope)
-        note = fitted(
+        _format_axes(axes, n, ylabel)
+        _label_curves(axes, labels, [float(middle[-1]) for middle in medians])
+        _label_rate(axes, n, rate, slope)
+        note = shorten_text(
             figure,
             f"lines: medians, bands: 5 to 95 % of {draws_of}",
             NOTE_SIZE,
@@ -100,15 +100,15 @@ def convergence(
     return figure
 
 
-def _draw(
-    axes: Axes, name: str, role: Role, n: np.ndarray, middle: np.ndarray, band: np.ndarray
+def _draw_curve(
+    axes: Axes, name: str, role: PlotStyle, n: np.ndarray, middle: np.ndarray, band: np.ndarray
 ) -> None:
     style: dict[str, Any] = {**role.line(), "markersize": 3.0}
     axes.plot(n, middle, label=name, zorder=3, clip_on=False, **style)
     axes.fill_between(n, *band, color=role.color, alpha=0.18, linewidth=0, gid=f"band {name}")
 
 
-def _dress(axes: Axes, n: np.ndarray, ylabel: str) -> None:
+def _format_axes(axes: Axes, n: np.ndarray, ylabel: str) -> None:
     set_log_scale(axes, "x")
     set_log_scale(axes, "y")
     axes.set(xlim=(n[0], n[-1]), xlabel="rows n", ylabel=ylabel)
@@ -121,13 +121,13 @@ def _dress(axes: Axes, n: np.ndarray, ylabel: str) -> None:
         axis.set_tick_params(which="minor", size=0)
 
 
-def _name_ends(axes: Axes, labels: list[str], ends: list[float]) -> None:
-    """As :func:`~kdgraph.figures.style.label_ends`, for a logarithmic axis."""
+def _label_curves(axes: Axes, labels: list[str], ends: list[float]) -> None:
+    """As :func:`~kdgraph.figures.style.label_line_ends`, for a logarithmic axis."""
     low, high = axes.get_ylim()
     places = [np.log(end / low) / np.log(high / low) for end in ends]
     gap = 1.25 * LABEL_SIZE / 72 / _HEIGHT
     for label, place, role in zip(
-        labels, spread(places, gap, gap / 2, 1 - gap / 2), METHODS, strict=False
+        labels, spread_positions(places, gap, gap / 2, 1 - gap / 2), METHOD_STYLES, strict=False
     ):
         axes.annotate(
             label,
@@ -142,7 +142,7 @@ def _name_ends(axes: Axes, labels: list[str], ends: list[float]) -> None:
         )
 
 
-def _name_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> None:
+def _label_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> None:
     """Above the dotted line, which lies above all curves."""
     middle = len(n) // 2
     text = "1/√n" if slope == -0.5 else f"slope {slope:g}"
@@ -156,9 +156,9 @@ def _name_rate(axes: Axes, n: np.ndarray, rate: np.ndarray, slope: float) -> Non
     )
 
 
-def _check(n: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
-    if not 0 < len(errors) <= len(METHODS):
-        raise ValueError(f"convergence draws one to {len(METHODS)} curves, got {len(errors)}")
+def _check_errors(n: np.ndarray, errors: Mapping[str, np.ndarray]) -> None:
+    if not 0 < len(errors) <= len(METHOD_STYLES):
+        raise ValueError(f"convergence draws one to {len(METHOD_STYLES)} curves, got {len(errors)}")
     if n.ndim != 1 or len(n) < 2 or not (np.diff(n) > 0).all() or n[0] <= 0:
         raise ValueError("convergence needs two or more increasing sizes above 0")
     for name, drawn in errors.items():

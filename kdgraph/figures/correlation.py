@@ -18,13 +18,13 @@ from kdgraph.figures.style import (
     LABEL_SIZE,
     NOTE_SIZE,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
+    shorten_text,
+    draw_legend_above,
+    legend_height,
     new_figure,
-    role_handles,
-    roles,
-    styled,
+    legend_handles,
+    styles_by_name,
+    style_context,
 )
 
 _LEFT, _RIGHT, _TOP, _BOTTOM, _BETWEEN, _HEIGHT = (
@@ -42,11 +42,11 @@ _NOTE, _PER_ROW, _DOT, _MEAN = (
     5.5,
 )  # inches: the note; panels; points: a run, a method's mean
 
-Runs = Mapping[str, np.ndarray]
+RunValues = Mapping[str, np.ndarray]
 """Method → Float[s], a number for each run; the first is the parent."""
 
 
-def pearson(x: Runs, y: Runs) -> tuple[float, float]:
+def pearson_overall_and_within(x: RunValues, y: RunValues) -> tuple[float, float]:
     """Pearson's r over the runs of all methods, and within methods: of what is left when each
     method's mean is taken off, together.
 
@@ -78,15 +78,15 @@ def pearson(x: Runs, y: Runs) -> tuple[float, float]:
         )
         for name in x
     ]
-    over_all = _r(np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs]))
-    within = _r(
+    over_all = _pearson_r(np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs]))
+    within = _pearson_r(
         np.concatenate([a - a.mean() for a, _ in pairs]),
         np.concatenate([b - b.mean() for _, b in pairs]),
     )
     return over_all, within
 
 
-def _r(x: np.ndarray, y: np.ndarray) -> float:
+def _pearson_r(x: np.ndarray, y: np.ndarray) -> float:
     """Of Float[n] in units of their largest size; below some 1e-6 of it a spread may be what
     rounding has made of equal numbers.
     """
@@ -95,8 +95,8 @@ def _r(x: np.ndarray, y: np.ndarray) -> float:
     return float(x @ y) / size if size > 1e-12 * len(x) else float("nan")
 
 
-def metric_against_metrics(
-    panels: Mapping[str, Runs], y: Runs, *, ylabel: str, runs_of: str
+def plot_metric_against_metrics(
+    panels: Mapping[str, RunValues], y: RunValues, *, ylabel: str, runs_of: str
 ) -> Figure:
     """One panel for each metric: a small dot for each run, a large one at each method's mean, and
     both of :func:`pearson`.
@@ -123,20 +123,20 @@ def metric_against_metrics(
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Table 2, which does not
     say whether runs of one method or of all are correlated; both are given.
     """
-    _check(panels, y)
+    _check_runs(panels, y)
     names = list(y)
     width = COLUMN_WIDTH if len(panels) == 1 else FULL_WIDTH
     columns = min(_PER_ROW, len(panels))
     rows = -(-len(panels) // columns)
     panel = (width - _LEFT - _RIGHT - (columns - 1) * _BETWEEN) / columns
     row = _TOP + _HEIGHT + _BOTTOM
-    with styled():
-        handles = role_handles(names)
+    with style_context():
+        handles = legend_handles(names)
         for handle in handles:
             handle.set(linestyle="")
-        top = key_height(handles, width) + _NOTE
+        top = legend_height(handles, width) + _NOTE
         figure = new_figure(width, rows * row + top)
-        key_above(figure, handles)
+        draw_legend_above(figure, handles)
         note = f"small: one of {runs_of}; large: their mean"
         figure.text(
             _LEFT / width, 1 - top / figure.get_figheight(), note, fontsize=NOTE_SIZE, color=GREY
@@ -147,14 +147,14 @@ def metric_against_metrics(
                 (rows - 1 - i // columns) * row + _BOTTOM,
             )
             axes = add_axes(figure, left, bottom, panel, _HEIGHT)
-            _draw(axes, x, y)
+            _draw_dots(axes, x, y)
             axes.set_xlabel(metric)
             axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
             axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-            over_all, within = pearson(x, y)
-            note = fitted(
+            over_all, within = pearson_overall_and_within(x, y)
+            note = shorten_text(
                 figure,
-                f"r {_two(over_all)} over all, {_two(within)} within methods",
+                f"r {_two_digits(over_all)} over all, {_two_digits(within)} within methods",
                 LABEL_SIZE,
                 panel,
             )
@@ -173,9 +173,9 @@ def metric_against_metrics(
     return figure
 
 
-def _draw(axes: Axes, x: Runs, y: Runs) -> None:
+def _draw_dots(axes: Axes, x: RunValues, y: RunValues) -> None:
     """Means last: they lie over all runs."""
-    drawn = roles(list(y))
+    drawn = styles_by_name(list(y))
     for name, role in drawn.items():
         face = (
             {"markeredgewidth": 0.0}
@@ -203,11 +203,11 @@ def _draw(axes: Axes, x: Runs, y: Runs) -> None:
         )
 
 
-def _two(r: float) -> str:
+def _two_digits(r: float) -> str:
     return "–" if np.isnan(r) else f"{'−' if r < 0 else ''}{abs(r):.2f}".replace("0.", ".")
 
 
-def _check(panels: Mapping[str, Runs], y: Runs) -> None:
+def _check_runs(panels: Mapping[str, RunValues], y: RunValues) -> None:
     if not panels or not y:
         raise ValueError("metric_against_metrics needs a metric and a method")
     for metric, x in [("y", y), *panels.items()]:

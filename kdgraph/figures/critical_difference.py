@@ -16,9 +16,9 @@ from kdgraph.figures.style import (
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
+    shorten_text,
     new_figure,
-    styled,
+    style_context,
 )
 
 _SIDE, _EDGE = 2.15, 0.06  # inches: names at either side of the axis, and the edge of the figure
@@ -34,12 +34,12 @@ _NUMBER, _KEY = (
     0.27,
     0.2,
 )  # inches: what a mean rank takes, what the last line says of bars and bold names
-Place = Callable[[float], float]
+_RankPosition = Callable[[float], float]
 """Mean rank → inches from the left."""
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankSummary:
     """Mean ranks of one quantity.
 
     Attributes
@@ -59,7 +59,7 @@ class Ranked:
     p: float
 
 
-def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
+def plot_critical_difference_diagram(panels: Mapping[str, RankSummary]) -> Figure:
     """Draw critical differences as Demšar does: methods on a scale of mean ranks, the best at the
     left, bars under those not told apart.
 
@@ -83,9 +83,9 @@ def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
     ----------
     Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 2006, Figure 1.
     """
-    _check(panels)
-    heights = [_height(one) for one in panels.values()]
-    with styled():
+    _check_panels(panels)
+    heights = [_panel_height(one) for one in panels.values()]
+    with style_context():
         figure = new_figure(FULL_WIDTH, sum(heights) + _KEY)
         for i, (title, one) in enumerate(panels.items()):
             axes = add_axes(
@@ -95,7 +95,7 @@ def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
                 xlim=(0, FULL_WIDTH), ylim=(heights[i], 0)
             )  # inches from the panel's upper left corner
             axes.set_axis_off()
-            _draw(axes, title, one)
+            _draw_ranks(axes, title, one)
         key = (
             "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
             " the best"
@@ -112,7 +112,7 @@ def critical_difference_diagram(panels: Mapping[str, Ranked]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, title: str, one: Ranked) -> None:
+def _draw_ranks(axes: Axes, title: str, one: RankSummary) -> None:
     k = len(one.ranks)
 
     def place(rank: float) -> float:
@@ -124,10 +124,10 @@ def _draw(axes: Axes, title: str, one: Ranked) -> None:
     axes.text(
         FULL_WIDTH - _EDGE, 0.14, note, fontsize=NOTE_SIZE, color=GREY, ha="right", va="center"
     )
-    _scale(axes, k, place)
-    _length(axes, one.critical_difference, k, place)
-    spans = _spans(one)
-    levels = _levels(spans)
+    _draw_scale(axes, k, place)
+    _draw_critical_difference(axes, one.critical_difference, k, place)
+    spans = _group_spans(one)
+    levels = _bar_levels(spans)
     for (low, high), level in zip(spans, levels, strict=True):
         y = _HEAD + _BAR * (level + 1)
         ends = place(low) - 0.03, place(high) + 0.03
@@ -141,10 +141,10 @@ def _draw(axes: Axes, title: str, one: Ranked) -> None:
             zorder=3,
         )
     below = _HEAD + _BAR * (max(levels, default=-1) + 2)
-    _names(axes, one, place, below)
+    _draw_names(axes, one, place, below)
 
 
-def _scale(axes: Axes, k: int, place: Place) -> None:
+def _draw_scale(axes: Axes, k: int, place: _RankPosition) -> None:
     axes.plot((place(1), place(k)), (_HEAD, _HEAD), color=BLACK, linewidth=0.7, gid="scale")
     axes.text(
         place(1) - 0.08, _HEAD, "better ←", fontsize=NOTE_SIZE, color=GREY, ha="right", va="center"
@@ -158,7 +158,7 @@ def _scale(axes: Axes, k: int, place: Place) -> None:
             )
 
 
-def _length(axes: Axes, difference: float, k: int, place: Place) -> None:
+def _draw_critical_difference(axes: Axes, difference: float, k: int, place: _RankPosition) -> None:
     """The critical difference as a length above the scale, from its best end; in words alone if the
     scale is shorter.
     """
@@ -175,7 +175,7 @@ def _length(axes: Axes, difference: float, k: int, place: Place) -> None:
     axes.text(end + 0.06, y, words, fontsize=NOTE_SIZE, va="center")
 
 
-def _names(axes: Axes, one: Ranked, place: Place, below: float) -> None:
+def _draw_names(axes: Axes, one: RankSummary, place: _RankPosition, below: float) -> None:
     """The better half at the left from top to bottom, the others at the right from bottom to top,
     so that no two lines cross.
     """
@@ -201,11 +201,11 @@ def _names(axes: Axes, one: Ranked, place: Place, below: float) -> None:
                 y,
                 f"{one.ranks[name]:.2f}",
                 fontsize=NOTE_SIZE,
-                ha=_away(side),
+                ha=_text_alignment(side),
                 va="center",
                 color=GREY,
             )
-            text = fitted(
+            text = shorten_text(
                 cast("Figure", axes.figure),
                 name,
                 _SIZE,
@@ -216,25 +216,25 @@ def _names(axes: Axes, one: Ranked, place: Place, below: float) -> None:
                 y,
                 text,
                 fontsize=_SIZE,
-                ha=_away(side),
+                ha=_text_alignment(side),
                 va="center",
                 color=color,
                 weight=weight,
             )
 
 
-def _away(side: str) -> str:
+def _text_alignment(side: str) -> str:
     """Text at the left ends at its line, text at the right begins there."""
     return "right" if side == "left" else "left"
 
 
-def _spans(one: Ranked) -> list[tuple[float, float]]:
+def _group_spans(one: RankSummary) -> list[tuple[float, float]]:
     """Best and worst mean rank of each group."""
     means = [[one.ranks[name] for name in group] for group in one.groups]
     return [(min(of), max(of)) for of in means]
 
 
-def _levels(spans: Sequence[tuple[float, float]]) -> list[int]:
+def _bar_levels(spans: Sequence[tuple[float, float]]) -> list[int]:
     """The highest line on which each bar has room behind those before it."""
     ends: list[float] = []
     found = []
@@ -245,14 +245,14 @@ def _levels(spans: Sequence[tuple[float, float]]) -> list[int]:
     return found
 
 
-def _height(one: Ranked) -> float:
-    levels = _levels(_spans(one))
+def _panel_height(one: RankSummary) -> float:
+    levels = _bar_levels(_group_spans(one))
     return (
         _HEAD + _BAR * (max(levels, default=-1) + 2) + _LINE * ((len(one.ranks) + 1) // 2) + _FOOT
     )
 
 
-def _check(panels: Mapping[str, Ranked]) -> None:
+def _check_panels(panels: Mapping[str, RankSummary]) -> None:
     if not panels:
         raise ValueError("critical_difference_diagram needs a panel")
     for title, one in panels.items():

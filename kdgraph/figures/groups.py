@@ -16,7 +16,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from kdgraph.figures.run_figures import Drawing, by_name, run_figure
+from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
@@ -25,13 +25,13 @@ from kdgraph.figures.style import (
     LABEL_SIZE,
     NOTE_SIZE,
     add_axes,
-    fitted,
-    mean_and_sd,
+    shorten_text,
+    mean_and_sd_over_runs,
     new_figure,
     posterior_colormap,
-    styled,
+    style_context,
     text_size,
-    two_lines,
+    split_in_two_lines,
 )
 
 _EDGE, _PAD, _LONGEST, _BETWEEN = (
@@ -46,8 +46,8 @@ _ROW, _TITLE, _FOOT, _WIDEST = (
     0.2,
     0.62,
 )  # inches: a row, the table's title, the note, a cell
-_FIRST = 7.5  # points from a number to what is below it
-_MORE = 0.08  # inches: of a row with both spreads and rows
+_SMALL_TEXT_OFFSET = 7.5  # points from a number to what is below it
+_EXTRA_ROW_HEIGHT = 0.08  # inches: of a row with both spreads and rows
 _VALUE, _SPREAD, _SMALL, _LINE, _SMALL_LINE = (
     7.0,
     5.5,
@@ -56,11 +56,11 @@ _VALUE, _SPREAD, _SMALL, _LINE, _SMALL_LINE = (
     6.2,
 )  # points: numbers, what is below them, words of groups, lines of both
 _SHADES = LinearSegmentedColormap.from_list("errors", ["#ffffff", BLUE])
-_NOBODY = "#dddddd"
-_WORST: dict[str, Any] = {"fill": False, "edgecolor": BLACK, "linewidth": 1.3, "zorder": 3}
+_EMPTY_COLOR = "#dddddd"
+_WORST_FRAME: dict[str, Any] = {"fill": False, "edgecolor": BLACK, "linewidth": 1.3, "zorder": 3}
 
-Values = Mapping[str, np.ndarray]
-Notes = Mapping[str, Sequence[str]]
+GroupValues = Mapping[str, np.ndarray]
+_GroupNotes = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,17 @@ class GroupTable:
     """
 
     title: str
-    values: Values
+    values: GroupValues
     scale: Literal["error", "signed"] = "error"
-    behind: Values | None = None
+    behind: GroupValues | None = None
 
 
-def group_tables(
+def plot_group_tables(
     tables: Sequence[GroupTable],
     groups: Sequence[str],
     rows: Sequence[float],
     *,
-    notes: Notes | None = None,
+    notes: _GroupNotes | None = None,
     of: str | None = None,
 ) -> Figure:
     """Means over runs with their standard deviations, and in each row a frame around the worst
@@ -121,10 +121,10 @@ def group_tables(
     what a maximum over groups averages to (Luo et al., UAI 2022, Table 1), is larger: another group
     may be the worst in another run.
     """
-    _check(tables, groups, rows, notes, of)
-    with styled():
-        note = _note(tables, rows, of)
-        sheet = _Sheet.of(tables, groups, 1 + len(notes or {}), note)
+    _check_tables(tables, groups, rows, notes, of)
+    with style_context():
+        note = _footnote(tables, rows, of)
+        sheet = _TableLayout.of(tables, groups, 1 + len(notes or {}), note)
         for place, table in enumerate(tables):
             axes = add_axes(
                 sheet.figure,
@@ -133,8 +133,8 @@ def group_tables(
                 sheet.cell * len(groups),
                 sheet.row * len(table.values),
             )
-            _draw(axes, table, sheet)
-            _head(axes, table.title, groups, rows, notes or {}, sheet, first=place == 0)
+            _draw_cells(axes, table, sheet)
+            _draw_head(axes, table.title, groups, rows, notes or {}, sheet, first=place == 0)
             if place == 0:
                 axes.set_yticks(range(len(sheet.methods)), sheet.methods, fontsize=LABEL_SIZE)
         sheet.figure.text(
@@ -147,10 +147,10 @@ def group_tables(
     return sheet.figure
 
 
-def _note(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -> str:
+def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -> str:
     spread = f"mean and sd of {of}; " if of else ""
     without = np.any(
-        [np.isnan(each).all(axis=0) for table in tables for each in _runs(table.values)], axis=0
+        [np.isnan(each).all(axis=0) for table in tables for each in _values_by_run(table.values)], axis=0
     )
     why = (
         "no number" if (np.asarray(rows)[without] > 0).any() else "no rows"
@@ -161,7 +161,7 @@ def _note(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -
 
 
 @dataclass(frozen=True)
-class _Sheet:
+class _TableLayout:
     """The figure, methods as their names fit, left edges of the tables and the size of a cell in
     inches, lines of the longest group.
     """
@@ -176,9 +176,9 @@ class _Sheet:
     @classmethod
     def of(
         cls, tables: Sequence[GroupTable], groups: Sequence[str], notes: int, note: str
-    ) -> _Sheet:
+    ) -> _TableLayout:
         blank, names = new_figure(1, 1), list(tables[0].values)
-        methods = [fitted(blank, name, LABEL_SIZE, _LONGEST) for name in names]
+        methods = [shorten_text(blank, name, LABEL_SIZE, _LONGEST) for name in names]
         left = _EDGE + max(text_size(blank, name, LABEL_SIZE)[0] for name in methods) + _PAD
         wanted = (
             max(
@@ -199,12 +199,12 @@ class _Sheet:
             + _EDGE
         )
         lefts = [left + i * (one + _BETWEEN) for i in range(len(tables))]
-        lines = max(len(two_lines(blank, name, LABEL_SIZE, cell - 0.03)) for name in groups)
+        lines = max(len(split_in_two_lines(blank, name, LABEL_SIZE, cell - 0.03)) for name in groups)
         above = (3 + _LINE * (notes + lines)) / 72 + _TITLE
         row = _ROW + (
-            _MORE
+            _EXTRA_ROW_HEIGHT
             if any(
-                table.behind and len(each) > 1 for table in tables for each in _runs(table.values)
+                table.behind and len(each) > 1 for table in tables for each in _values_by_run(table.values)
             )
             else 0.0
         )
@@ -213,36 +213,36 @@ class _Sheet:
         )
 
 
-def _runs(values: Values) -> list[np.ndarray]:
+def _values_by_run(values: GroupValues) -> list[np.ndarray]:
     """Float[s, g] of every method."""
     return [np.atleast_2d(each) for each in values.values()]
 
 
-def _draw(axes: Axes, table: GroupTable, sheet: _Sheet) -> None:
+def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
     """Cells with their numbers; the worst of each row framed."""
-    each = _runs(table.values)
-    mean, sd = (np.array(found) for found in zip(*map(mean_and_sd, each), strict=True))
-    behind = [_medians(rows) for rows in _runs(table.behind)] if table.behind else None
-    colors, norm = _colors(table.scale, mean)
+    each = _values_by_run(table.values)
+    mean, sd = (np.array(found) for found in zip(*map(mean_and_sd_over_runs, each), strict=True))
+    behind = [_group_medians(rows) for rows in _values_by_run(table.behind)] if table.behind else None
+    colors, norm = _cell_colors(table.scale, mean)
     axes.imshow(
         np.ma.masked_invalid(mean),
-        cmap=colors.with_extremes(bad=_NOBODY),
+        cmap=colors.with_extremes(bad=_EMPTY_COLOR),
         norm=norm,
         aspect="auto",
         origin="upper",
         gid="cells",
     )
     for i, j in zip(*np.nonzero(~np.isnan(mean)), strict=True):
-        value = _number(float(mean[i, j]), signed=table.scale == "signed")
-        small = [] if np.isnan(sd[i, j]) else [f"± {_number(float(sd[i, j]), signed=False)}"]
+        value = _format_number(float(mean[i, j]), signed=table.scale == "signed")
+        small = [] if np.isnan(sd[i, j]) else [f"± {_format_number(float(sd[i, j]), signed=False)}"]
         small += [f"n {behind[i][j]:.0f}"] if behind else []
         r, g, b, _ = (float(part) for part in colors(float(norm(mean[i, j]))))
-        _write(axes, int(i), int(j), value, small, _readable_on(r, g, b), 1 / (72 * sheet.row))
+        _write_cell(axes, int(i), int(j), value, small, _text_color_on(r, g, b), 1 / (72 * sheet.row))
     for i, row in enumerate(np.abs(mean)):
         if not np.isnan(row).all():
             axes.add_patch(
                 Rectangle(
-                    (float(np.nanargmax(row)) - 0.47, i - 0.46), 0.94, 0.92, **_WORST, gid="worst"
+                    (float(np.nanargmax(row)) - 0.47, i - 0.46), 0.94, 0.92, **_WORST_FRAME, gid="worst"
                 )
             )
     axes.tick_params(length=0, pad=3)
@@ -250,21 +250,21 @@ def _draw(axes: Axes, table: GroupTable, sheet: _Sheet) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _write(
+def _write_cell(
     axes: Axes, i: int, j: int, value: str, small: list[str], color: str, point: float
 ) -> None:
     """A number above small lines, all in the middle of the cell; a point is so much of a cell's
     height.
     """
     place: dict[str, Any] = {"color": color, "ha": "center", "va": "center_baseline"}
-    below = (_FIRST + _SMALL_LINE * np.arange(len(small))) * point
+    below = (_SMALL_TEXT_OFFSET + _SMALL_LINE * np.arange(len(small))) * point
     top = i - (below[-1] / 2 if small else 0.0)
     axes.text(j, top, value, fontsize=_VALUE, **place)
     for text, shift in zip(small, below, strict=True):
         axes.text(j, top + shift, text, fontsize=_SPREAD, **place)
 
 
-def _medians(values: np.ndarray) -> np.ndarray:
+def _group_medians(values: np.ndarray) -> np.ndarray:
     """Float[g] of Float[s, g]: over the runs in which a group has a number; NaN where it has none
     in any.
     """
@@ -276,7 +276,7 @@ def _medians(values: np.ndarray) -> np.ndarray:
     )
 
 
-def _colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
+def _cell_colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
     largest = max(float(np.nanmax(np.abs(mean))), 1e-9)
     return (
         (posterior_colormap(), Normalize(-largest, largest))
@@ -285,7 +285,7 @@ def _colors(scale: str, mean: np.ndarray) -> tuple[Colormap, Normalize]:
     )
 
 
-def _readable_on(*color: float) -> str:
+def _text_color_on(*color: float) -> str:
     """White or black, whichever has the larger contrast to red, green, blue by WCAG 2: it is 4.5 or
     more on any colour.
     """
@@ -293,18 +293,18 @@ def _readable_on(*color: float) -> str:
     return "white" if 0.2126 * r + 0.7152 * g + 0.0722 * b < 0.179 else "black"
 
 
-def _number(value: float, *, signed: bool) -> str:
+def _format_number(value: float, *, signed: bool) -> str:
     text = f"{abs(value):.3f}".removeprefix("0")
     return text if not signed else ("−" if value < 0 else "+") + text
 
 
-def _head(
+def _draw_head(
     axes: Axes,
     title: str,
     groups: Sequence[str],
     rows: Sequence[float],
     notes: Mapping[str, Sequence[str]],
-    sheet: _Sheet,
+    sheet: _TableLayout,
     *,
     first: bool,
 ) -> None:
@@ -314,39 +314,39 @@ def _head(
     said = {"rows": [f"{n:,.0f}" for n in rows], **notes}
     for place, (what, texts) in enumerate(reversed(said.items())):
         if first:
-            _above(axes, -0.5, 2 + _LINE * place, what, _SMALL, GREY, "right")
+            _text_above(axes, -0.5, 2 + _LINE * place, what, _SMALL, GREY, "right")
         for j, text in enumerate(texts):
-            _above(
+            _text_above(
                 axes,
                 j,
                 2 + _LINE * place,
-                fitted(sheet.figure, text, _SMALL, sheet.cell - 0.02),
+                shorten_text(sheet.figure, text, _SMALL, sheet.cell - 0.02),
                 _SMALL,
                 GREY,
             )
     height = 3 + _LINE * len(said)
     for j, name in enumerate(groups):
-        _above(axes, j, height, _wrapped(sheet, name), LABEL_SIZE, BLACK)
+        _text_above(axes, j, height, _wrap_group_name(sheet, name), LABEL_SIZE, BLACK)
     height += _LINE * sheet.name_lines + 4
-    _above(
+    _text_above(
         axes,
         (len(groups) - 1) / 2,
         height,
-        fitted(sheet.figure, title, 8, sheet.cell * len(groups)),
+        shorten_text(sheet.figure, title, 8, sheet.cell * len(groups)),
         8,
         BLACK,
     )
 
 
-def _wrapped(sheet: _Sheet, name: str) -> str:
+def _wrap_group_name(sheet: _TableLayout, name: str) -> str:
     width = sheet.cell - 0.03
     return "\n".join(
-        fitted(sheet.figure, part, LABEL_SIZE, width)
-        for part in two_lines(sheet.figure, name, LABEL_SIZE, width)
+        shorten_text(sheet.figure, part, LABEL_SIZE, width)
+        for part in split_in_two_lines(sheet.figure, name, LABEL_SIZE, width)
     )
 
 
-def _above(
+def _text_above(
     axes: Axes, x: float, points: float, text: str, size: float, color: str, ha: str = "center"
 ) -> None:
     """Text so many points above the table; right-aligned text ends beside it."""
@@ -368,11 +368,11 @@ def _above(
     )
 
 
-def _check(
+def _check_tables(
     tables: Sequence[GroupTable],
     groups: Sequence[str],
     rows: Sequence[float],
-    notes: Notes | None,
+    notes: _GroupNotes | None,
     of: str | None,
 ) -> None:
     if not tables or not groups or not tables[0].values:
@@ -410,15 +410,15 @@ def _check(
             raise ValueError(f"{table.title!r} has no number")
 
 
-@run_figure("group_tables")
-def group_tables_of_run(run: Drawing, table: str = "by_group") -> Any:
+@register_figure("group_tables")
+def plot_group_tables_from_run(run: RunFigureData, table: str = "by_group") -> Any:
     """MCE of each group with the rows of its worst bin, and how much surer than right both models
     are of it.
 
     None where ``table``, a key in ``metrics``, was not measured, or no bin of any group has its
     ``min_count`` of rows.
     """
-    found = by_name(run, table)
+    found = columns_by_model(run, table)
     if found is None:
         return None
     mce = {name: columns["mce"].astype(float) for name, columns in found.items()}
@@ -434,4 +434,4 @@ def group_tables_of_run(run: Drawing, table: str = "by_group") -> Any:
         GroupTable("MCE", mce, behind=behind),
         GroupTable("mean confidence − accuracy", gap, "signed"),
     ]
-    return group_tables(tables, first["group"].tolist(), first["rows"].tolist())
+    return plot_group_tables(tables, first["group"].tolist(), first["rows"].tolist())

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import Drawing, parameter_of, run_figure, title_of
-from kdgraph.figures.style import FULL_WIDTH, add_axes, fitted, new_figure, styled
+from kdgraph.figures.run_figures import RunFigureData, single_parameter, register_figure, ood_set_title
+from kdgraph.figures.style import FULL_WIDTH, add_axes, shorten_text, new_figure, style_context
 
 if TYPE_CHECKING:
     from kdgraph.base import Predictions
 
 _EDGE, _GAP, _LINE = 0.06, 0.08, 0.135  # inches
-_LARGEST = 1.25  # inches
+_MAX_IMAGE_SIZE = 1.25  # inches
 _TITLE_SIZE = 7.5  # points
 
 
-def image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
+def plot_image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
     """Images side by side under their titles, pixel by pixel, on one scale from black to white.
 
     Parameters
@@ -41,12 +41,12 @@ def image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
     ValueError
         No image, another number of titles, a shape that is no image, intensities outside [0, 1].
     """
-    _check(images, titles)
+    _check_images(images, titles)
     n = len(images)
-    side = min(_LARGEST, (FULL_WIDTH - 2 * _EDGE - (n - 1) * _GAP) / n)
+    side = min(_MAX_IMAGE_SIZE, (FULL_WIDTH - 2 * _EDGE - (n - 1) * _GAP) / n)
     height = max(side * image.shape[1] / image.shape[2] for image in images)
     above = 0.06 + _LINE * max(title.count("\n") + 1 for title in titles)
-    with styled():
+    with style_context():
         figure = new_figure(2 * _EDGE + n * side + (n - 1) * _GAP, _EDGE + height + above)
         for i, (image, title) in enumerate(zip(images, titles, strict=True)):
             axes = add_axes(figure, _EDGE + i * (side + _GAP), _EDGE, side, height)
@@ -62,14 +62,14 @@ def image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figure:
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
             axes.set_title(
-                "\n".join(fitted(figure, line, _TITLE_SIZE, side) for line in title.split("\n")),
+                "\n".join(shorten_text(figure, line, _TITLE_SIZE, side) for line in title.split("\n")),
                 fontsize=_TITLE_SIZE,
                 linespacing=1.1,
             )
     return figure
 
 
-def _check(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
+def _check_images(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
     if len(images) == 0 or len(images) != len(titles):
         raise ValueError(
             f"image_row needs at least one image and a title for each, got {len(images)} images and"
@@ -86,12 +86,12 @@ def _check(images: Sequence[np.ndarray], titles: Sequence[str]) -> None:
             raise ValueError(f"the image {title!r} must lie in [0, 1], got {low:g} to {high:g}")
 
 
-MOST_CLASSES = 4
+_MAX_CLASS_EXAMPLES = 4
 """Of which a training image is shown among the examples."""
 
 
-@run_figure("example_images")
-def example_images_of_run(run: Drawing) -> Any:
+@register_figure("example_images")
+def plot_example_images_from_run(run: RunFigureData) -> Any:
     """A training image of each of a few classes, and one of each family out of distribution, from
     the set that is farthest out.
     """
@@ -100,13 +100,13 @@ def example_images_of_run(run: Drawing) -> Any:
         return None
     shown = {
         str(label): train.X[train.y == k][0]
-        for k, label in enumerate(train.classes[:MOST_CLASSES].tolist())
+        for k, label in enumerate(train.classes[:_MAX_CLASS_EXAMPLES].tolist())
     }
     for family in run.families():
         farthest = max(family, key=distance_from_training)
         if farthest.example is not None:
-            shown[title_of(farthest)] = farthest.example
-    return image_row(list(shown.values()), list(shown))
+            shown[ood_set_title(farthest)] = farthest.example
+    return plot_image_row(list(shown.values()), list(shown))
 
 
 def distance_from_training(found: Predictions) -> float:
@@ -115,5 +115,5 @@ def distance_from_training(found: Predictions) -> float:
     """
     if len(found.params) != 1:
         return 0.0
-    value = parameter_of(found)[1]
+    value = single_parameter(found)[1]
     return min((abs(value - known) for known in found.id_values), default=value)

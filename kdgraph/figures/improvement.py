@@ -17,28 +17,28 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
-from kdgraph.figures.panels import Panels, Quantities, Repeated, check_repeated
+from kdgraph.figures.panels import CurvesByGroup, CurvesByQuantity, RepeatedCurves, check_repeated_curves
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     GREY,
     LABEL_SIZE,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
-    label_ends,
+    shorten_text,
+    label_line_ends,
     new_figure,
     note_above,
-    roles,
+    styles_by_name,
     set_log_scale,
-    styled,
+    style_context,
     text_size,
 )
 
-_FAR = -0.999
+_LOWEST_RATIO = -0.999
 """Where the lowest of all numbers is drawn: 1,000 times the parent's error."""
-_TICKS = (
+_TICK_LABEL_WIDTH = (
     0.0,
     1.0,
     -1.0,
@@ -57,7 +57,7 @@ _TICKS = (
     -0.01,
 )
 """The first of these have a tick before others that would be too near."""
-_BETWEEN = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inches
+_ROW_GAP = {"x": 0.3, "y": 0.16}  # least distance of two ticks: inches
 
 
 def to_ratio(values: ArrayLike) -> np.ndarray:
@@ -71,7 +71,7 @@ def to_ratio(values: ArrayLike) -> np.ndarray:
 def from_ratio(places: ArrayLike) -> np.ndarray:
     """Elementwise the inverse of :func:`to_ratio`; places below -0.999 count as that."""
     u = np.asarray(places, dtype=np.float64)
-    return np.where(u < 0, u / (1 + np.clip(u, _FAR, 0)), u)
+    return np.where(u < 0, u / (1 + np.clip(u, _LOWEST_RATIO, 0)), u)
 
 
 def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: float) -> None:
@@ -89,11 +89,11 @@ def set_ratio_scale(axes: Axes, which: Literal["x", "y"], low: float, high: floa
         axes.set_ylim(*ends)
     box, dpi = axes.get_window_extent(), axes.figure.dpi
     axis, inches = (axes.xaxis, box.width / dpi) if which == "x" else (axes.yaxis, box.height / dpi)
-    axis.set_major_locator(FixedLocator(_ticks(*ends, apart=_BETWEEN[which] / inches)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: signed(value)))
+    axis.set_major_locator(FixedLocator(_choose_ticks(*ends, apart=_ROW_GAP[which] / inches)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_signed(value)))
 
 
-def signed(value: float, digits: int | None = None) -> str:
+def format_signed(value: float, digits: int | None = None) -> str:
     """+.5, 0, −1: an improvement with a true minus, to so many digits after the point if they are
     given.
     """
@@ -103,11 +103,11 @@ def signed(value: float, digits: int | None = None) -> str:
     return ("+" if value > 0 else "−") + size.removeprefix("0")
 
 
-def _ticks(low: float, high: float, apart: float) -> list[float]:
+def _choose_ticks(low: float, high: float, apart: float) -> list[float]:
     """Those of the ticks within the ends that are at least this share of the axis apart."""
     start, length = to_ratio(low), to_ratio(high) - to_ratio(low)
     chosen: dict[float, float] = {}
-    for tick in _TICKS:
+    for tick in _TICK_LABEL_WIDTH:
         where = float((to_ratio(tick) - start) / length)
         if 0 <= where <= 1 and all(abs(where - other) >= apart for other in chosen.values()):
             chosen[tick] = where
@@ -139,7 +139,7 @@ _DOT, _DODGE, _BARS = (
 )  # points: a data set of a strip; between the bars of two methods, and between two bars of one
 
 
-def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
+def plot_improvement_summary(panels: CurvesByGroup, *, band_of: str) -> Figure:
     """One row for each group of models, as Figure 2 of Dey et al.: each quantity's improvement over
     the parent of the group.
 
@@ -151,7 +151,7 @@ def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
 
     Parameters
     ----------
-    panels : group → quantity → :class:`~kdgraph.figures.Repeated`, whose repetitions are data sets,
+    panels : group → quantity → :class:`~kdgraph.figures.RepeatedCurves`, whose repetitions are data sets,
         of improvements, NaN where a data set has none. The first curve is the parent's, all zero;
         all quantities of a group have the same names.
     band_of : what the repetitions are, e.g. "45 data sets".
@@ -166,8 +166,8 @@ def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
     ValueError
         No group, curves that do not fit their parameter, names that differ within a group.
     """
-    _check(panels)
-    with styled():
+    _check_panels(panels)
+    with style_context():
         names = list(
             dict.fromkeys(
                 name
@@ -179,7 +179,7 @@ def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
         side = min(
             max(text_size(new_figure(1, 1), name, LABEL_SIZE)[0] for name in names), _LONGEST
         )
-        heights = [_height(quantities) for quantities in panels.values()]
+        heights = [_row_height(quantities) for quantities in panels.values()]
         figure = new_figure(
             FULL_WIDTH,
             _NOTE
@@ -188,13 +188,13 @@ def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
         )
         top = figure.get_figheight() - _NOTE
         limits = {
-            quantity: _limits(panels, quantity)
+            quantity: _value_limits(panels, quantity)
             for quantities in panels.values()
             for quantity in quantities
         }
         for (group, quantities), height in zip(panels.items(), heights, strict=True):
             top -= _GROUP + _TITLE + _NOTE + height
-            _row(figure, group, quantities, top, height, side, limits)
+            _draw_row(figure, group, quantities, top, height, side, limits)
             top -= _BOTTOM + _BETWEEN_IMPROVEMENT
         note = (
             f"improvement over the parent: median, bars: 25 to 75 % of {band_of}; half and twice"
@@ -205,31 +205,31 @@ def improvement_summary(panels: Panels, *, band_of: str) -> Figure:
     return figure
 
 
-def _row(
+def _draw_row(
     figure: Figure,
     group: str,
-    quantities: Quantities,
+    quantities: CurvesByQuantity,
     bottom: float,
     height: float,
     side: float,
     limits: Mapping[str, tuple[float, float]],
 ) -> None:
     strips = [len(one.x) == 1 for one in quantities.values()]
-    lefts, width = _places(strips, side)
+    lefts, width = _panel_positions(strips, side)
     for i, (quantity, measured) in enumerate(quantities.items()):
         axes = add_axes(figure, lefts[i], bottom, width, height)
-        (_strips if strips[i] else _lines)(axes, measured, *limits[quantity])
+        (_draw_strips if strips[i] else _draw_lines)(axes, measured, *limits[quantity])
         axes.set_title(quantity, pad=3 + 72 * _NOTE)
-        note_above(axes, _counts(measured), axes.get_xlim()[0], "left", 3)
+        note_above(axes, _dataset_counts(measured), axes.get_xlim()[0], "left", 3)
         names = list(measured.curves)
-        labels = [fitted(figure, name, LABEL_SIZE, side) for name in names]
-        colors = [role.color for role in roles(names).values()]
+        labels = [shorten_text(figure, name, LABEL_SIZE, side) for name in names]
+        colors = [role.color for role in styles_by_name(names).values()]
         if strips[i] and not any(strips[:i]):
-            _name_lanes(axes, labels[1:], colors[1:])
+            _label_lanes(axes, labels[1:], colors[1:])
         if not strips[i] and i == 0:
             axes.set_ylabel("improvement")
         if not strips[i] and i == len(strips) - 1:
-            _name_lines(
+            _label_lines(
                 axes,
                 labels,
                 [float(np.nanmedian(values[:, -1])) for values in measured.curves.values()],
@@ -248,14 +248,14 @@ def _row(
     )
 
 
-def _lines(axes: Axes, measured: Repeated, low: float, high: float) -> None:
+def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
     if measured.log:
         set_log_scale(axes, "x")
     names = list(measured.curves)
-    axes.set(xlim=_with_room(axes, measured, _DODGE * len(names) / 2), xlabel=measured.x_label)
+    axes.set(xlim=_padded_limits(axes, measured, _DODGE * len(names) / 2), xlabel=measured.x_label)
     set_ratio_scale(axes, "y", low, high)
-    at = _apart(axes, measured.x)
-    for i, (name, role) in enumerate(roles(names).items()):
+    at = _spaced_positions(axes, measured.x)
+    for i, (name, role) in enumerate(styles_by_name(names).items()):
         lower, middle, upper = np.nanquantile(measured.curves[name], [0.25, 0.5, 0.75], axis=0)
         line = role.line() | {"marker": "", "linewidth": 1.2 + 0.15 * i}
         axes.plot(measured.x, middle, label=name, zorder=3 - 0.01 * i, **line)
@@ -289,7 +289,7 @@ def _lines(axes: Axes, measured: Repeated, low: float, high: float) -> None:
         axes.plot(measured.x[at], middle[at], **points | style)
 
 
-def _with_room(axes: Axes, measured: Repeated, points: float) -> tuple[float, float]:
+def _padded_limits(axes: Axes, measured: RepeatedCurves, points: float) -> tuple[float, float]:
     """Both ends of the parameter's axis, with this much room for the bars at its first and last
     value.
     """
@@ -301,7 +301,7 @@ def _with_room(axes: Axes, measured: Repeated, points: float) -> tuple[float, fl
     return float(low), float(high)
 
 
-def _apart(axes: Axes, x: np.ndarray) -> np.ndarray:
+def _spaced_positions(axes: Axes, x: np.ndarray) -> np.ndarray:
     """Int[b]: positions of values of the parameter that are far enough from each other for bars
     side by side, the first among them.
     """
@@ -317,18 +317,18 @@ def _apart(axes: Axes, x: np.ndarray) -> np.ndarray:
     return np.array(chosen)
 
 
-def _strips(axes: Axes, measured: Repeated, low: float, high: float) -> None:
+def _draw_strips(axes: Axes, measured: RepeatedCurves, low: float, high: float) -> None:
     set_ratio_scale(axes, "x", low, high)
-    methods = list(roles(list(measured.curves)).items())[1:]
+    methods = list(styles_by_name(list(measured.curves)).items())[1:]
     axes.set(ylim=(len(methods) - 0.5, -0.5), yticks=[], xlabel="improvement")
     axes.spines.left.set_visible(False)
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=(0, (3.2, 1.6)), zorder=1, gid="parent")
     for lane, (name, role) in enumerate(methods):
         values = measured.curves[name][:, 0]
-        _strip(axes, lane, name, role, values[~np.isnan(values)])
+        _draw_strip(axes, lane, name, role, values[~np.isnan(values)])
 
 
-def _strip(axes: Axes, lane: int, name: str, role: Role, values: np.ndarray) -> None:
+def _draw_strip(axes: Axes, lane: int, name: str, role: PlotStyle, values: np.ndarray) -> None:
     lower, middle, upper = np.quantile(values, [0.25, 0.5, 0.75])
     dots = {
         "linestyle": "",
@@ -339,7 +339,7 @@ def _strip(axes: Axes, lane: int, name: str, role: Role, values: np.ndarray) -> 
         "markeredgewidth": 0,
     }
     axes.plot(
-        values, lane + 0.34 * _scatter(to_ratio(values)), label=name, gid=f"dots {name}", **dots
+        values, lane + 0.34 * _spread_dots(to_ratio(values)), label=name, gid=f"dots {name}", **dots
     )
     axes.plot(
         [lower, upper],
@@ -359,10 +359,10 @@ def _strip(axes: Axes, lane: int, name: str, role: Role, values: np.ndarray) -> 
         zorder=5,
         gid=f"median {name}",
     )
-    _beside(axes, signed(float(middle), digits=3), 1, lane, role.color)
+    _text_beside_lane(axes, format_signed(float(middle), digits=3), 1, lane, role.color)
 
 
-def _scatter(places: np.ndarray, bins: int = 40) -> np.ndarray:
+def _spread_dots(places: np.ndarray, bins: int = 40) -> np.ndarray:
     """Float[n] in [-1, 1]: how far to either side of its lane each dot goes, so that those of about
     one place are spread evenly.
     """
@@ -376,12 +376,12 @@ def _scatter(places: np.ndarray, bins: int = 40) -> np.ndarray:
     return result
 
 
-def _name_lanes(axes: Axes, names: Sequence[str], colors: Sequence[str]) -> None:
+def _label_lanes(axes: Axes, names: Sequence[str], colors: Sequence[str]) -> None:
     for lane, (name, color) in enumerate(zip(names, colors, strict=True)):
-        _beside(axes, name, 0, lane, color)
+        _text_beside_lane(axes, name, 0, lane, color)
 
 
-def _beside(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
+def _text_beside_lane(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
     """Small text left (0) or right (1) of a lane."""
     axes.annotate(
         text,
@@ -397,20 +397,20 @@ def _beside(axes: Axes, text: str, end: int, lane: int, color: str) -> None:
     )
 
 
-def _name_lines(
+def _label_lines(
     axes: Axes, names: Sequence[str], ends: Sequence[float], colors: Sequence[str]
 ) -> None:
-    """As :func:`label_ends`, which needs a linear axis: by a twin that has the places of these
+    """As :func:`label_line_ends`, which needs a linear axis: by a twin that has the places of these
     lines.
     """
     low, high = to_ratio(np.array(axes.get_ylim()))
     twin = axes.twinx()
     twin.set(ylim=(low, high), yticks=[])
     twin.spines[:].set_visible(False)
-    label_ends(twin, names, np.clip(to_ratio(np.array(ends)), low, high).tolist(), colors)
+    label_line_ends(twin, names, np.clip(to_ratio(np.array(ends)), low, high).tolist(), colors)
 
 
-def _counts(measured: Repeated) -> str:
+def _dataset_counts(measured: RepeatedCurves) -> str:
     """How many data sets there are, at both ends of the parameter if that differs; a range where
     methods differ.
     """
@@ -423,7 +423,7 @@ def _counts(measured: Repeated) -> str:
     return f"{at_first} {sets}" if at_first == at_last else f"{at_first} {sets} → {at_last}"
 
 
-def _limits(panels: Panels, quantity: str) -> tuple[float, float]:
+def _value_limits(panels: CurvesByGroup, quantity: str) -> tuple[float, float]:
     """Lowest and highest number that is drawn of a quantity in any group: of all dots, or of the
     ends of bars.
     """
@@ -440,12 +440,12 @@ def _limits(panels: Panels, quantity: str) -> tuple[float, float]:
     return min(found), max(found)
 
 
-def _height(quantities: Quantities) -> float:
+def _row_height(quantities: CurvesByQuantity) -> float:
     lanes = _LANE * max(len(one.curves) - 1 for one in quantities.values())
     return max(_HEIGHT, lanes) if any(len(one.x) > 1 for one in quantities.values()) else lanes
 
 
-def _places(strips: Sequence[bool], side: float) -> tuple[list[float], float]:
+def _panel_positions(strips: Sequence[bool], side: float) -> tuple[list[float], float]:
     """Left edges of the panels of a row in inches, and their width; ``side`` is what the longest
     name takes.
     """
@@ -463,7 +463,7 @@ def _places(strips: Sequence[bool], side: float) -> tuple[list[float], float]:
     ], width
 
 
-def _check(panels: Panels) -> None:
+def _check_panels(panels: CurvesByGroup) -> None:
     if not panels or not all(panels.values()):
         raise ValueError("improvement_summary needs a group with a quantity")
     for group, quantities in panels.items():
@@ -474,4 +474,4 @@ def _check(panels: Panels) -> None:
                     f"every quantity of {group!r} needs the parent and the same methods, {names},"
                     f" got {list(measured.curves)}"
                 )
-            check_repeated(f"{quantity!r} of {group!r}", measured, at_least=1)
+            check_repeated_curves(f"{quantity!r} of {group!r}", measured, at_least=1)

@@ -15,20 +15,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLUE,
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
+    shorten_text,
     new_figure,
-    styled,
+    style_context,
     text_size,
 )
 
-AT_MOST = 12
+MAX_CLASSES = 12
 """Classes whose numbers can still be read in half of a page's width."""
 _EDGE, _FOOT, _TITLE, _AXIS, _PAD = (
     0.05,
@@ -39,12 +39,12 @@ _EDGE, _FOOT, _TITLE, _AXIS, _PAD = (
 )  # inches: at the sides, the note, a title, what an axis is, around names
 _NAME, _SIZE = 0.8, 6.0  # inches that a class's name may take, points
 _CELL, _ROW = 0.42, 0.17  # inches: the widest cell, and how high it is
-_NOBODY = "#dddddd"
+_EMPTY_COLOR = "#dddddd"
 _SHADES = LinearSegmentedColormap.from_list("shares", ["#ffffff", BLUE])
 _TITLES = ("rows", "shares of the true class", "shares of the predicted class")
 
 
-def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
+def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
     """Draw the joint distribution of true and predicted class, and its two normalisations.
 
     Parameters
@@ -58,7 +58,7 @@ def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
     Figure
         Two columns wide: the counts; each row by its sum, the probability of a prediction given the
         truth; each column by its sum, the probability of a truth given the prediction, whose
-        diagonal is the precision of each class (Conf1). Of more than :data:`AT_MOST` classes those
+        diagonal is the precision of each class (Conf1). Of more than :data:`MAX_CLASSES` classes those
         with most rows, true and predicted together, are drawn; their shares are still of all rows,
         and a note says so.
 
@@ -73,17 +73,17 @@ def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
     of 0, is left empty. A class that no row has, or that none is predicted as, is grey. Colours are
     of shares, and those of counts logarithmic.
     """
-    counts = _checked(counts, classes)
-    often = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[:AT_MOST]
+    counts = _check_counts(counts, classes)
+    often = np.argsort(-(counts.sum(axis=0) + counts.sum(axis=1)), kind="stable")[:MAX_CLASSES]
     kept = np.sort(often)
-    shares = [_shares(counts, axis)[np.ix_(kept, kept)] for axis in (1, 0)]
+    shares = [_normalize_counts(counts, axis)[np.ix_(kept, kept)] for axis in (1, 0)]
     shown = counts[np.ix_(kept, kept)]
-    words = [np.where(shown > 0, shown.astype(str), ""), *(_hundredths(share) for share in shares)]
+    words = [np.where(shown > 0, shown.astype(str), ""), *(_format_hundredths(share) for share in shares)]
     shades = [np.log1p(shown) / np.log1p(shown.max()), *shares]
-    with styled():
-        sheet = _Sheet.of([str(classes[k]) for k in kept])
+    with style_context():
+        sheet = _MatrixLayout.of([str(classes[k]) for k in kept])
         for place in range(3):
-            _draw(sheet, place, shades[place], words[place])
+            _draw_matrix(sheet, place, shades[place], words[place])
         most = (
             f"the {len(kept)} of {len(counts)} classes with most rows, shares of all rows; "
             if len(kept) < len(counts)
@@ -106,7 +106,7 @@ def joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figure:
 
 
 @dataclass(frozen=True)
-class _Sheet:
+class _MatrixLayout:
     """The figure, the classes' names as they fit, where the three panels are (left, bottom, width
     and height in inches), the room of the names beside and above them, and whether names above
     stand upright.
@@ -119,9 +119,9 @@ class _Sheet:
     upright: bool
 
     @classmethod
-    def of(cls, classes: Sequence[str]) -> _Sheet:
+    def of(cls, classes: Sequence[str]) -> _MatrixLayout:
         blank, n = new_figure(1, 1), len(classes)
-        names = [fitted(blank, name, _SIZE, _NAME) for name in classes]
+        names = [shorten_text(blank, name, _SIZE, _NAME) for name in classes]
         sizes = np.array([text_size(blank, name, _SIZE) for name in names])
         beside = float(sizes[:, 0].max()) + _PAD
         left, height = _AXIS + beside, n * _ROW
@@ -152,10 +152,10 @@ class _Sheet:
         )
 
 
-def _draw(sheet: _Sheet, place: int, shade: np.ndarray, words: np.ndarray) -> None:
+def _draw_matrix(sheet: _MatrixLayout, place: int, shade: np.ndarray, words: np.ndarray) -> None:
     n, (left, bottom, width, height) = len(sheet.names), sheet.boxes[place]
     axes = add_axes(sheet.figure, left, bottom, width, height, label=_TITLES[place])
-    shades = _SHADES.with_extremes(bad=_NOBODY)
+    shades = _SHADES.with_extremes(bad=_EMPTY_COLOR)
     axes.imshow(
         np.ma.masked_invalid(shade),
         cmap=shades,
@@ -180,10 +180,10 @@ def _draw(sheet: _Sheet, place: int, shade: np.ndarray, words: np.ndarray) -> No
     axes.set_xticks(range(n), sheet.names, rotation=90 if sheet.upright else 0)
     axes.set_yticks(range(n), sheet.names)
     axes.spines[["top", "right"]].set_visible(True)
-    _name(sheet, place, axes)
+    _label_matrix(sheet, place, axes)
 
 
-def _name(sheet: _Sheet, place: int, axes: Axes) -> None:
+def _label_matrix(sheet: _MatrixLayout, place: int, axes: Axes) -> None:
     """What the panel and its axes are; further out than the classes' names."""
     left, bottom, width, height = sheet.boxes[place]
     figure_width, figure_height = sheet.figure.get_size_inches()
@@ -204,13 +204,13 @@ def _name(sheet: _Sheet, place: int, axes: Axes) -> None:
     )
 
 
-def _shares(counts: np.ndarray, axis: int) -> np.ndarray:
+def _normalize_counts(counts: np.ndarray, axis: int) -> np.ndarray:
     """Float[K, K]: counts by their sums along ``axis``; NaN where there are none."""
     total = counts.sum(axis=axis, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1), np.nan)
 
 
-def _hundredths(share: np.ndarray) -> np.ndarray:
+def _format_hundredths(share: np.ndarray) -> np.ndarray:
     """Write .07 and 1; empty for what rounds to 0, and where there is no share."""
     rounded = np.floor(100 * np.nan_to_num(share) + 0.5).astype(int)
     return np.array(
@@ -224,7 +224,7 @@ def _hundredths(share: np.ndarray) -> np.ndarray:
     )
 
 
-def _checked(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
+def _check_counts(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
     counts = np.asarray(counts)
     if (
         counts.shape != (len(classes), len(classes))
@@ -239,8 +239,8 @@ def _checked(counts: np.ndarray, classes: Sequence[str]) -> np.ndarray:
     return counts.astype(np.int64)
 
 
-@run_figure("joint_distribution")
-def joint_distribution_of_run(run: Drawing) -> Any:
+@register_figure("joint_distribution")
+def plot_joint_distribution_from_run(run: RunFigureData) -> Any:
     """True against predicted class on test rows: how many rows, and the shares of each true and of
     each predicted class.
     """
@@ -249,7 +249,7 @@ def joint_distribution_of_run(run: Drawing) -> Any:
         return None
     n = len(run.splits.train.classes)
     cell = np.asarray(run.test.y) * n + tops[run.names[1]].predicted
-    return joint_distribution(
+    return plot_joint_distribution(
         np.bincount(cell, minlength=n * n).reshape(n, n),
         [str(label) for label in run.splits.train.classes],
     )

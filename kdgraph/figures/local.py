@@ -24,8 +24,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.errors import ConfigError
-from kdgraph.figures.posterior import Box
-from kdgraph.figures.run_figures import Drawing, by_name, column_of, run_figure
+from kdgraph.figures.posterior import PlotExtent
+from kdgraph.figures.run_figures import RunFigureData, columns_by_model, select_column, register_figure
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
@@ -34,21 +34,21 @@ from kdgraph.figures.style import (
     ID_SHADE,
     NOTE_SIZE,
     add_axes,
-    fitted,
+    shorten_text,
     new_figure,
     note_above,
     posterior_colormap,
-    styled,
+    style_context,
 )
 from kdgraph.metrics import reliability_bins
 from kdgraph.metrics.compat import bin_of
 from kdgraph.parameters import Count
 
 if TYPE_CHECKING:
-    from kdgraph.figures.posterior import Box
+    from kdgraph.figures.posterior import PlotExtent
 
 
-FEW = 5.0
+MIN_EFFECTIVE_ROWS = 5.0
 """Effective rows below which a local error is mostly that of single rows; such a point is drawn
 small.
 """
@@ -68,18 +68,18 @@ _DOT, _FEW_DOT, _MANY = (
     2000,
 )  # points², and how many rows have dots of that size; more have smaller ones
 _EDGE = "#404040"  # without an outline yellow is as light as the shade, and gone in greyscale
-Extend = Literal["neither", "both"]
+_ColorbarExtend = Literal["neither", "both"]
 _SHOWN, _TIP = (
     0.98,
     0.03,
 )  # quantile of the errors that the scale reaches; length of the arrow beyond, of the bar
 
 
-def lce_landscape(
+def plot_lce_landscape(
     points: np.ndarray,
     slce: Mapping[str, np.ndarray],
     n_eff: Mapping[str, np.ndarray],
-    id_box: Box | None,
+    id_box: PlotExtent | None,
     *,
     bandwidth: float,
     axis_names: tuple[str, str] = ("x₁", "x₂"),
@@ -117,34 +117,34 @@ def lce_landscape(
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figure 2, which shows one
     bin of confidence and no signs.
     """
-    _check(points, slce, n_eff)
+    _check_bins(points, slce, n_eff)
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(slce) - 1) * _GAP) / len(slce))
     width, height = (
         _LEFT + len(slce) * panel + (len(slce) - 1) * _GAP + _RIGHT,
         _BOTTOM + panel + _TOP,
     )
-    with styled():
+    with style_context():
         figure = new_figure(width, height)
-        scale, extend = error_scale(np.concatenate(list(slce.values())))
+        scale, extend = _error_scale(np.concatenate(list(slce.values())))
         for i, (name, errors) in enumerate(slce.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel)
-            draw_rows(axes, points, errors, n_eff[name], scale)
-            dress_map(axes, points, id_box, axis_names, first=i == 0)
-            axes.set_title(fitted(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
+            _draw_rows(axes, points, errors, n_eff[name], scale)
+            _format_map(axes, points, id_box, axis_names, first=i == 0)
+            axes.set_title(shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
             if i == 0:
-                note = f"bandwidth {bandwidth:g}; small: fewer than {FEW:g} effective rows"
+                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"
                 note_above(
                     axes,
-                    fitted(figure, note, NOTE_SIZE, width - _LEFT),
+                    shorten_text(figure, note, NOTE_SIZE, width - _LEFT),
                     axes.get_xlim()[0],
                     "left",
                     17,
                 )
-        error_bar(add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend)
+        _draw_error_colorbar(add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend)
     return figure
 
 
-def error_scale(errors: np.ndarray) -> tuple[Normalize, Extend]:
+def _error_scale(errors: np.ndarray) -> tuple[Normalize, _ColorbarExtend]:
     """Symmetric around 0, to a multiple of 0.05 that 98 % of Float[n] are within, and whether
     errors lie beyond.
     """
@@ -155,7 +155,7 @@ def error_scale(errors: np.ndarray) -> tuple[Normalize, Extend]:
     return Normalize(-limit, limit), "both" if (sizes > limit).any() else "neither"
 
 
-def draw_rows(
+def _draw_rows(
     axes: Axes, points: np.ndarray, errors: np.ndarray, n_eff: np.ndarray, scale: Normalize
 ) -> None:
     """Dots at Float[n, 2] with errors and effective rows, Float[n] each: one image in SVG too,
@@ -164,7 +164,7 @@ def draw_rows(
     order = np.argsort(np.abs(errors), kind="stable")  # NaN last
     order = order[: np.isfinite(errors).sum()]
     share = min(1.0, _MANY / len(points))
-    size = share * np.where(n_eff[order] < FEW, _FEW_DOT, _DOT)
+    size = share * np.where(n_eff[order] < MIN_EFFECTIVE_ROWS, _FEW_DOT, _DOT)
     look = {
         "cmap": posterior_colormap(),
         "norm": scale,
@@ -176,8 +176,8 @@ def draw_rows(
     axes.scatter(*points[order].T, s=size, c=errors[order], zorder=2, **look)
 
 
-def dress_map(
-    axes: Axes, points: np.ndarray, id_box: Box | None, axis_names: tuple[str, str], *, first: bool
+def _format_map(
+    axes: Axes, points: np.ndarray, id_box: PlotExtent | None, axis_names: tuple[str, str], *, first: bool
 ) -> None:
     """Limits around Float[n, 2] and the box, which is shaded; names of the features, that of the
     second only where ``first``.
@@ -212,7 +212,7 @@ def dress_map(
         axes.tick_params(labelleft=False)
 
 
-def error_bar(axes: Axes, scale: Normalize, extend: Extend) -> None:
+def _draw_error_colorbar(axes: Axes, scale: Normalize, extend: _ColorbarExtend) -> None:
     """What the colours are, with the two directions in words above and below."""
     Colorbar(axes, ScalarMappable(scale, posterior_colormap()), extend=extend, extendfrac=_TIP)
     axes.spines[:].set_visible(False)
@@ -231,7 +231,7 @@ def error_bar(axes: Axes, scale: Normalize, extend: Extend) -> None:
         axes.annotate(text, (0, y), (0, points), **place, fontsize=NOTE_SIZE)
 
 
-def _check(
+def _check_bins(
     points: np.ndarray, slce: Mapping[str, np.ndarray], n_eff: Mapping[str, np.ndarray]
 ) -> None:
     if np.ndim(points) != 2 or np.shape(points)[1] != 2 or not len(points):
@@ -272,14 +272,14 @@ _SHOWN_LOCAL_BINS, _SHORTEST = (
     0.99,
     0.01,
 )  # of a bin's rows have an error that the axis reaches, which goes this far at least
-_ROWS: dict[str, Any] = {"color": BLUE, "linewidth": 1.4, "label": "LCE of rows"}
-_MEAN: dict[str, Any] = {
+_CDF_LINE: dict[str, Any] = {"color": BLUE, "linewidth": 1.4, "label": "LCE of rows"}
+_MEAN_LINE: dict[str, Any] = {
     "color": BLACK,
     "linewidth": 1.0,
     "linestyle": (0, (1, 1.2)),
     "label": "mean LCE",
 }
-_WHOLE: dict[str, Any] = {
+_BIN_ERROR_LINE: dict[str, Any] = {
     "color": GREY,
     "linewidth": 1.2,
     "linestyle": (0, (3.2, 1.6)),
@@ -288,7 +288,7 @@ _WHOLE: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class BinOfRows:
+class ConfidenceBin:
     """The rows in one bin of confidence.
 
     Attributes
@@ -297,7 +297,7 @@ class BinOfRows:
     lower, upper : its edges; it holds confidences above the one, up to the other.
     points : Float[n, 2], where the rows lie.
     slce : Float[n] in [-1, 1], their signed local calibration errors; NaN where a row has none.
-    n_eff : Float[n], effective number of rows behind each; below :data:`~kdgraph.figures.local.FEW`
+    n_eff : Float[n], effective number of rows behind each; below :data:`~kdgraph.figures.local.MIN_EFFECTIVE_ROWS`
     the dot is small.
     error : mean confidence minus the share that was right, of the whole bin.
     """
@@ -311,8 +311,8 @@ class BinOfRows:
     error: float
 
 
-def lce_of_bins(
-    bins: Sequence[BinOfRows], *, bandwidth: float, axis_names: tuple[str, str] = ("x₁", "x₂")
+def plot_lce_of_bins(
+    bins: Sequence[ConfidenceBin], *, bandwidth: float, axis_names: tuple[str, str] = ("x₁", "x₂")
 ) -> Figure:
     """Signed local calibration error of a bin's rows where they lie, and beside it how many rows
     have an error of at most so much.
@@ -344,10 +344,10 @@ def lce_of_bins(
     signs.
     """
     _check_local_bins(bins)
-    with styled():
+    with style_context():
         row = _CAPTION + _HEIGHT + _BOTTOM_LOCAL_BINS
         figure = new_figure(FULL_WIDTH, _NOTE + len(bins) * row)
-        scale, extend = error_scale(np.concatenate([one.slce for one in bins]))
+        scale, extend = _error_scale(np.concatenate([one.slce for one in bins]))
         highest = max(
             max(np.nanquantile(np.abs(one.slce), _SHOWN_LOCAL_BINS), 1.2 * abs(one.error))
             for one in bins
@@ -356,35 +356,35 @@ def lce_of_bins(
         for place, one in enumerate(bins):
             bottom = (len(bins) - 1 - place) * row + _BOTTOM_LOCAL_BINS
             axes = add_axes(figure, _LEFT_LOCAL_BINS, bottom, _MAP, _HEIGHT)
-            draw_rows(axes, one.points, one.slce, one.n_eff, scale)
-            dress_map(
+            _draw_rows(axes, one.points, one.slce, one.n_eff, scale)
+            _format_map(
                 axes, np.concatenate([other.points for other in bins]), None, axis_names, first=True
             )
-            error_bar(
+            _draw_error_colorbar(
                 add_axes(figure, _LEFT_LOCAL_BINS + _MAP + 0.1, bottom, _BAR, _HEIGHT),
                 scale,
                 extend,
             )
-            _curve(
+            _draw_error_cdf(
                 add_axes(figure, FULL_WIDTH - _RIGHT_LOCAL_BINS - cdf, bottom, cdf, _HEIGHT),
                 one,
                 max(1.04 * highest, _SHORTEST),
             )
-            caption = fitted(figure, _caption(one), _CAPTION_SIZE, FULL_WIDTH - _LEFT_LOCAL_BINS)
+            caption = shorten_text(figure, _bin_caption(one), _CAPTION_SIZE, FULL_WIDTH - _LEFT_LOCAL_BINS)
             y = (bottom + _HEIGHT + _CAPTION - 0.02) / figure.get_figheight()
             figure.text(_LEFT_LOCAL_BINS / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
             if place == 0:
-                note = f"bandwidth {bandwidth:g}; small: fewer than {FEW:g} effective rows"
+                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"
                 note_above(axes, note, axes.get_xlim()[0], "left", 72 * _CAPTION + 3)
-        _key(figure)
+        _draw_bins_legend(figure)
     return figure
 
 
-def _key(figure: Figure) -> None:
+def _draw_bins_legend(figure: Figure) -> None:
     """Once for all, above the curves: in their panels there is no place that no curve or line ever
     takes.
     """
-    handles = [Line2D([], [], **look) for look in (_ROWS, _MEAN, _WHOLE)]
+    handles = [Line2D([], [], **look) for look in (_CDF_LINE, _MEAN_LINE, _BIN_ERROR_LINE)]
     spaces: dict[str, Any] = {
         "columnspacing": 1.2,
         "handlelength": 1.9,
@@ -394,7 +394,7 @@ def _key(figure: Figure) -> None:
     figure.legend(handles=handles, ncols=3, loc="upper right", **spaces)
 
 
-def _caption(one: BinOfRows) -> str:
+def _bin_caption(one: ConfidenceBin) -> str:
     mean = np.nanmean(np.abs(one.slce))
     where = f"confidence in ({one.lower:.3g}, {one.upper:.3g}]"
     sign = "+" if one.error >= 0 else "−"
@@ -404,18 +404,18 @@ def _caption(one: BinOfRows) -> str:
     )
 
 
-def _curve(axes: Axes, one: BinOfRows, highest: float) -> None:
+def _draw_error_cdf(axes: Axes, one: ConfidenceBin, highest: float) -> None:
     """The share of rows up to each LCE."""
     sizes = np.sort(np.abs(one.slce[~np.isnan(one.slce)]))
     share = np.arange(1, len(sizes) + 1) / len(sizes)
-    axes.step(np.r_[0, sizes, max(highest, sizes[-1])], np.r_[0, share, 1], where="post", **_ROWS)
-    axes.axvline(sizes.mean(), **_MEAN)
-    axes.axvline(abs(one.error), **_WHOLE)
+    axes.step(np.r_[0, sizes, max(highest, sizes[-1])], np.r_[0, share, 1], where="post", **_CDF_LINE)
+    axes.axvline(sizes.mean(), **_MEAN_LINE)
+    axes.axvline(abs(one.error), **_BIN_ERROR_LINE)
     axes.set(xlim=(0, highest), ylim=(0, 1.02), xlabel="LCE", ylabel="share of rows")
     axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
-def _check_local_bins(bins: Sequence[BinOfRows]) -> None:
+def _check_local_bins(bins: Sequence[ConfidenceBin]) -> None:
     if not bins:
         raise ValueError("lce_of_bins needs a bin")
     for one in bins:
@@ -432,28 +432,28 @@ def _check_local_bins(bins: Sequence[BinOfRows]) -> None:
             )
 
 
-@run_figure("lce_landscape")
-def lce_landscape_of_run(run: Drawing, table: str = "lce_map") -> Any:
+@register_figure("lce_landscape")
+def plot_lce_landscape_from_run(run: RunFigureData, table: str = "lce_map") -> Any:
     """Local calibration error of every test row over the plane, where the table was measured: in a
     space of two dimensions.
 
     ``table`` is its key in ``metrics``: another one may have measured in another space.
     """
-    maps = by_name(run, table)
+    maps = columns_by_model(run, table)
     if maps is None:
         return None
     first = maps[run.names[0]]
     points = np.column_stack([first["x1"], first["x2"]])
-    return lce_landscape(
+    return plot_lce_landscape(
         points,
-        column_of(maps, "slce"),
-        column_of(maps, "n_eff"),
-        _id_box(run, points),
+        select_column(maps, "slce"),
+        select_column(maps, "n_eff"),
+        _training_extent(run, points),
         bandwidth=float(first["bandwidth"][0]),
     )
 
 
-def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
+def _training_extent(run: RunFigureData, points: np.ndarray) -> PlotExtent | None:
     """Where the training rows are, if the points are the test rows' features and not their places
     in another space.
     """
@@ -463,9 +463,9 @@ def _id_box(run: Drawing, points: np.ndarray) -> Box | None:
     return (*np.sort(X[:, 0])[[0, -1]], *np.sort(X[:, 1])[[0, -1]])
 
 
-@run_figure("lce_of_bins")
-def lce_of_bins_of_run(
-    run: Drawing,
+@register_figure("lce_of_bins")
+def plot_lce_of_bins_from_run(
+    run: RunFigureData,
     table: str = "lce_map",
     bins: Count = 15,
     min_count: Count = 25,
@@ -474,10 +474,10 @@ def lce_of_bins_of_run(
     """The bins of confidence with the smallest and the largest error on average, among those of
     ``min_count`` rows.
 
-    ``table`` is as of :func:`lce_landscape`, and ``bins`` what it was measured with. None where no
+    ``table`` is as of :func:`plot_lce_landscape`, and ``bins`` what it was measured with. None where no
     bin has the rows.
     """
-    maps = by_name(run, table)
+    maps = columns_by_model(run, table)
     if maps is None:
         return None
     rows = maps[dict(zip(("parent", "calibrated"), run.names, strict=True))[of]]
@@ -499,5 +499,5 @@ def lce_of_bins_of_run(
         here = {column: values[index == b] for column, values in rows.items()}
         points = np.column_stack([here["x1"], here["x2"]])
         edges = float(found.lower[b]), float(found.upper[b])
-        drawn.append(BinOfRows(title, *edges, points, here["slce"], here["n_eff"], float(error[b])))
-    return lce_of_bins(drawn, bandwidth=float(rows["bandwidth"][0]))
+        drawn.append(ConfidenceBin(title, *edges, points, here["slce"], here["n_eff"], float(error[b])))
+    return plot_lce_of_bins(drawn, bandwidth=float(rows["bandwidth"][0]))

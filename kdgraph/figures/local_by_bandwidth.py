@@ -15,26 +15,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.local import FEW
-from kdgraph.figures.run_figures import Drawing, by_name, column_of, run_figure
+from kdgraph.figures.local import MIN_EFFECTIVE_ROWS
+from kdgraph.figures.run_figures import RunFigureData, columns_by_model, select_column, register_figure
 from kdgraph.figures.style import (
     COLUMN_WIDTH,
     FULL_WIDTH,
     LABEL_SIZE,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
-    label_ends,
-    mean_and_sd,
+    shorten_text,
+    draw_legend_above,
+    legend_height,
+    label_line_ends,
+    mean_and_sd_over_runs,
     new_figure,
     note_above,
-    role_handles,
-    roles,
+    legend_handles,
+    styles_by_name,
     set_log_scale,
-    styled,
+    style_context,
     text_size,
 )
 
@@ -53,10 +53,10 @@ _HEIGHT, _HIGHER, _TITLE, _NOTE = (
 )  # inches: a panel of one run and of several, a column's title, a line of the note
 _LONGEST_LABEL, _LABEL = 1.0, 0.34  # inches; how far left of the axes what they show is named
 _MARKER, _FEW_MARKER = 3.5, 1.6  # points
-_LABELLED = (
+_MAX_LABELLED_CURVES = (
     4  # more curves than this are named in a key: their ends lie together, where MLCE is MCE
 )
-Curves = Mapping[str, np.ndarray]
+LceValues = Mapping[str, np.ndarray]
 """Name → Float[b], or Float[s, b], a row for each run, NaN where one has none; the first is the
 parent, the others are methods.
 """
@@ -75,13 +75,13 @@ class LceCurves:
     """
 
     bandwidths: np.ndarray
-    mlce: Curves
-    lce: Curves
-    mlce_n_eff: Curves
-    n_eff: Curves
+    mlce: LceValues
+    lce: LceValues
+    mlce_n_eff: LceValues
+    n_eff: LceValues
 
 
-def lce_against_bandwidth(
+def plot_lce_against_bandwidth(
     spaces: Mapping[str, LceCurves], *, band_of: str | None = None, log: bool = False
 ) -> Figure:
     """Largest and mean local calibration error of each model, and the effective number of rows
@@ -95,7 +95,7 @@ def lce_against_bandwidth(
     spaces : title → its curves, all of the same names; the title of a single space is not drawn. Of
         several runs the line is the mean, and the band one standard deviation to either side, cut
         at 0 and 1; rows are the median over runs. Where they are fewer than
-        :data:`~kdgraph.figures.local.FEW` the marker is small.
+        :data:`~kdgraph.figures.local.MIN_EFFECTIVE_ROWS` the marker is small.
     band_of : what varies between runs, e.g. "60 seeds"; required where there are several.
     log : errors are on logarithmic axes too, from 0.8 times the smallest mean: at large bandwidths
         many curves lie together near 0.
@@ -117,18 +117,18 @@ def lce_against_bandwidth(
     Luo et al., "Local calibration: metrics and recalibration", UAI 2022, Figures 1, 3 and 5 to 15
     (MLCE) and 16 to 19 (average LCE).
     """
-    _check(spaces, band_of)
+    _check_spaces(spaces, band_of)
     names = list(next(iter(spaces.values())).mlce)
-    with styled():
-        figure, panels, labels = _empty(list(spaces), names, banded=band_of is not None, log=log)
+    with style_context():
+        figure, panels, labels = _make_panels(list(spaces), names, banded=band_of is not None, log=log)
         for column, (title, curves) in enumerate(spaces.items()):
             x = np.asarray(curves.bandwidths, dtype=np.float64)
-            for axes, (what, drawn, behind) in zip(panels[title], _shown(curves), strict=True):
+            for axes, (what, drawn, behind) in zip(panels[title], _panel_contents(curves), strict=True):
                 alpha = (
-                    0.13 if len(names) <= _LABELLED else 0.07
+                    0.13 if len(names) <= _MAX_LABELLED_CURVES else 0.07
                 )  # bands of many lie over each other
-                for name, role in roles(names).items():
-                    _line(
+                for name, role in styles_by_name(names).items():
+                    _draw_curve(
                         axes,
                         name,
                         role,
@@ -138,18 +138,18 @@ def lce_against_bandwidth(
                         counts=drawn is behind,
                         alpha=alpha,
                     )
-                _dress(axes, x, what, column=column, last=drawn is behind, log=log)
+                _format_axes(axes, x, what, column=column, last=drawn is behind, log=log)
                 if (
                     labels and column == len(spaces) - 1 and drawn is not behind
                 ):  # the last is logarithmic, and its lines are the same
-                    ends = [float(mean_and_sd(drawn[name])[0][-1]) for name in names]
-                    label_ends(axes, labels, ends, [role.color for role in roles(names).values()])
-        _one_scale(list(panels.values()), log=log)
-        _note(figure, panels, band_of)
+                    ends = [float(mean_and_sd_over_runs(drawn[name])[0][-1]) for name in names]
+                    label_line_ends(axes, labels, ends, [role.color for role in styles_by_name(names).values()])
+        _share_limits(list(panels.values()), log=log)
+        _draw_note(figure, panels, band_of)
     return figure
 
 
-def _shown(curves: LceCurves) -> list[tuple[str, Curves, Curves]]:
+def _panel_contents(curves: LceCurves) -> list[tuple[str, LceValues, LceValues]]:
     """What each panel is called, its lines, and the rows behind them."""
     return [
         ("MLCE", curves.mlce, curves.mlce_n_eff),
@@ -158,7 +158,7 @@ def _shown(curves: LceCurves) -> list[tuple[str, Curves, Curves]]:
     ]
 
 
-def _empty(
+def _make_panels(
     titles: list[str], names: list[str], *, banded: bool, log: bool
 ) -> tuple[Figure, dict[str, list[Axes]], list[str]]:
     """A figure with three panels for each title from top to bottom, and the names as they fit at
@@ -166,20 +166,20 @@ def _empty(
     """
     measure, whole = new_figure(1, 1), COLUMN_WIDTH if len(titles) == 1 else FULL_WIDTH
     labels = (
-        [fitted(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
-        if len(names) <= _LABELLED and not log
+        [shorten_text(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
+        if len(names) <= _MAX_LABELLED_CURVES and not log
         else []
     )
-    handles = [] if labels else role_handles(names)
+    handles = [] if labels else legend_handles(names)
     right = 0.12 + max((text_size(measure, label, LABEL_SIZE)[0] for label in labels), default=0.0)
     width = (whole - _LEFT - right - _BETWEEN * (len(titles) - 1)) / len(titles)
     heights = [_HEIGHT if labels and not banded else _HIGHER] * 2 + [_HEIGHT]  # from top to bottom
     title = _TITLE if len(titles) > 1 else 0.0
     note = _NOTE if banded and not title else 0.0  # two lines
     figure = new_figure(
-        whole, _BOTTOM + sum(heights) + 2 * _GAP + title + note + _TOP + key_height(handles, whole)
+        whole, _BOTTOM + sum(heights) + 2 * _GAP + title + note + _TOP + legend_height(handles, whole)
     )
-    key_above(figure, handles)
+    draw_legend_above(figure, handles)
     bottoms = [_BOTTOM + sum(heights[row + 1 :]) + _GAP * (2 - row) for row in range(3)]
     panels = {}
     for column, one in enumerate(titles):
@@ -189,14 +189,14 @@ def _empty(
             for bottom, height in zip(bottoms, heights, strict=True)
         ]
         if title:
-            panels[one][0].set_title(fitted(figure, one, 8.0, width))
+            panels[one][0].set_title(shorten_text(figure, one, 8.0, width))
     return figure, panels, labels
 
 
-def _line(
+def _draw_curve(
     axes: Axes,
     name: str,
-    role: Role,
+    role: PlotStyle,
     x: np.ndarray,
     y: np.ndarray,
     n_eff: np.ndarray,
@@ -209,7 +209,7 @@ def _line(
     """
     line: dict[str, Any] = {**role.line(), "zorder": 3, "clip_on": False, "marker": ""}
     behind = np.nanmedian(n_eff, axis=0)
-    middle, sd = mean_and_sd(y)
+    middle, sd = mean_and_sd_over_runs(y)
     if counts:
         middle = behind
     elif len(y) > 1:
@@ -218,7 +218,7 @@ def _line(
             x, low, high, color=role.color, alpha=alpha, linewidth=0, gid=f"band {name}"
         )
     axes.plot(x, middle, label=name, **line)
-    for size, here in ((_MARKER, behind >= FEW), (_FEW_MARKER, behind < FEW)):
+    for size, here in ((_MARKER, behind >= MIN_EFFECTIVE_ROWS), (_FEW_MARKER, behind < MIN_EFFECTIVE_ROWS)):
         marks: dict[str, Any] = {
             **line,
             "linestyle": "",
@@ -229,7 +229,7 @@ def _line(
         axes.plot(x[here], middle[here], **marks)
 
 
-def _dress(
+def _format_axes(
     axes: Axes, bandwidths: np.ndarray, what: str, *, column: int, last: bool, log: bool
 ) -> None:
     set_log_scale(axes, "x")
@@ -263,7 +263,7 @@ def _dress(
             axes.set_ylim(bottom=0)
 
 
-def _one_scale(columns: list[list[Axes]], *, log: bool) -> None:
+def _share_limits(columns: list[list[Axes]], *, log: bool) -> None:
     """The same limits along a row: one scale is labelled for all. On a logarithmic one bands that
     go down to 0 are cut.
     """
@@ -283,20 +283,20 @@ def _one_scale(columns: list[list[Axes]], *, log: bool) -> None:
                 axes.set_ylim(bottom=0.8 * drawn[drawn > 0].min(initial=1.0))
 
 
-def _note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | None) -> None:
+def _draw_note(figure: Figure, panels: Mapping[str, list[Axes]], band_of: str | None) -> None:
     """Above titles, if there are any; on two lines in one column."""
     above, points = next(iter(panels.values()))[0], 5.0
-    lines = [f"small: fewer than {FEW:g} effective rows"]
+    lines = [f"small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"]
     if band_of is not None:
         lines.insert(0, f"lines, bands: mean ± 1 sd of {band_of}")
     if len(panels) > 1:
         lines, points = ["; ".join(lines)], points + 72 * _TITLE
     for place, text in enumerate(reversed(lines)):
-        short = fitted(figure, text, NOTE_SIZE, figure.get_figwidth() - _LEFT - 0.1)
+        short = shorten_text(figure, text, NOTE_SIZE, figure.get_figwidth() - _LEFT - 0.1)
         note_above(above, short, above.get_xlim()[0], "left", points + 72 * _NOTE * place)
 
 
-def _check(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
+def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
     if not spaces:
         raise ValueError("lce_against_bandwidth needs a space")
     names = list(next(iter(spaces.values())).mlce)
@@ -338,28 +338,28 @@ def _check_curve(which: str, values: np.ndarray, n: int) -> None:
         )
 
 
-@run_figure("lce_against_bandwidth")
-def lce_against_bandwidth_of_run(
-    run: Drawing, tables: Sequence[str] = ("lce_by_bandwidth",)
+@register_figure("lce_against_bandwidth")
+def plot_lce_against_bandwidth_from_run(
+    run: RunFigureData, tables: Sequence[str] = ("lce_by_bandwidth",)
 ) -> Any:
     """MLCE and mean LCE against the bandwidth, a column for each of the tables that was measured at
     two or more.
 
     ``tables`` are keys in ``metrics``, which may have measured in different spaces.
     """
-    spaces = {_title(key): curves for key in tables if (curves := _curves(run, key)) is not None}
-    return lce_against_bandwidth(spaces) if spaces else None
+    spaces = {_space_title(key): curves for key in tables if (curves := _lce_curves(run, key)) is not None}
+    return plot_lce_against_bandwidth(spaces) if spaces else None
 
 
-def _title(key: str) -> str:
+def _space_title(key: str) -> str:
     return key.removeprefix("lce_by_bandwidth").strip("_") or "features"
 
 
-def _curves(run: Drawing, key: str) -> LceCurves | None:
+def _lce_curves(run: RunFigureData, key: str) -> LceCurves | None:
     """What a table has of both models, in the order of the bandwidth; None where it was not
     measured, or nothing could be.
     """
-    curves = by_name(run, key)
+    curves = columns_by_model(run, key)
     if curves is None:
         return None
     bandwidths, order = np.unique(curves[run.names[0]]["bandwidth"], return_index=True)
@@ -371,5 +371,5 @@ def _curves(run: Drawing, key: str) -> LceCurves | None:
         return None
     return LceCurves(
         bandwidths,
-        *(column_of(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")),
+        *(select_column(curves, column) for column in ("mlce", "lce", "mlce_n_eff", "n_eff")),
     )

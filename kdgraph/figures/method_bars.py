@@ -25,12 +25,12 @@ from kdgraph.figures.style import (
     VERMILLION,
     YELLOW,
     add_axes,
-    fitted,
+    shorten_text,
     legend_label,
     new_figure,
-    styled,
+    style_context,
     text_size,
-    two_lines,
+    split_in_two_lines,
 )
 
 _LEFT, _RIGHT, _NAME, _HEIGHT = 0.46, 0.06, 0.13, 1.9  # inches; a line of a class name
@@ -44,15 +44,15 @@ _ROOM, _PAIR = (
     0.15,
 )  # of one bar: between the groups of two classes, between the bars of two methods
 _LIGHT, _EDGE = 0.35, 0.35  # share of colour in the lightest set; points
-COLORS = (BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW)
+_METHOD_COLORS = (BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW)
 """Of methods by position; what is uncalibrated is grey, as a parent is."""
 UNCALIBRATED = "uncalibrated"
 
-Values = Mapping[str, Mapping[str, Sequence[float]]]
+ClassValues = Mapping[str, Mapping[str, Sequence[float]]]
 """Method → class → a number for each set of rows, NaN where there is none."""
 
 
-def method_bars(values: Values, *, ylabel: str, sets: Sequence[str]) -> Figure:
+def plot_method_bars(values: ClassValues, *, ylabel: str, sets: Sequence[str]) -> Figure:
     """Bars of each class side by side: methods in one order, and the sets of rows of a method from
     left (light) to right (full colour).
 
@@ -79,15 +79,15 @@ def method_bars(values: Values, *, ylabel: str, sets: Sequence[str]) -> Figure:
     Salamon et al., Figures 17 to 19. Methods are told apart by colour and by their place, which is
     the same in every class and in the key; beyond seven, colours come again with hatches.
     """
-    _check(values, sets)
+    _check_values(values, sets)
     methods, classes = list(values), list(next(iter(values.values())))
-    with styled():
-        lines, names = _lines(_key_of(methods, sets)), _names(classes)
+    with style_context():
+        lines, names = _legend_lines(_legend_entries(methods, sets)), _wrap_class_names(classes)
         bottom = 0.07 + _NAME * (1 + max(name.count("\n") for name in names))
         figure = new_figure(FULL_WIDTH, bottom + _HEIGHT + _KEY_LINE * len(lines) + 0.08)
         axes = add_axes(figure, _LEFT, bottom, FULL_WIDTH - _LEFT - _RIGHT, _HEIGHT)
         group = len(methods) * (len(sets) + _PAIR) - _PAIR + _ROOM
-        for i, (method, look) in enumerate(_looks(methods).items()):
+        for i, (method, look) in enumerate(_method_styles(methods).items()):
             for j in range(len(sets)):
                 left = _ROOM / 2 + i * (len(sets) + _PAIR) + j
                 heights = [values[method][name][j] for name in classes]
@@ -97,22 +97,22 @@ def method_bars(values: Values, *, ylabel: str, sets: Sequence[str]) -> Figure:
                     heights,
                     width=1,
                     label=f"{method}, {sets[j]}",
-                    **_shaded(look, j, len(sets)),
+                    **_patch_style(look, j, len(sets)),
                 )
                 for bar in bars:
                     bar.set_gid(f"{method}, {sets[j]}")
-        _dress(axes, names, group, ylabel)
-        _draw_key(figure, lines)
+        _format_axes(axes, names, group, ylabel)
+        _draw_legend(figure, lines)
     return figure
 
 
-def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Method → colour, and hatches where colours come again."""
     colored = [method for method in methods if method != UNCALIBRATED]
     looks = {
         name: {
-            "color": COLORS[i % len(COLORS)],
-            "hatch": ("", "//////", "......")[i // len(COLORS) % 3],
+            "color": _METHOD_COLORS[i % len(_METHOD_COLORS)],
+            "hatch": ("", "//////", "......")[i // len(_METHOD_COLORS) % 3],
         }
         for i, name in enumerate(colored)
     }
@@ -120,7 +120,7 @@ def _looks(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {method: looks[method] for method in methods}
 
 
-def _shaded(look: Mapping[str, Any], place: int, of: int) -> dict[str, Any]:
+def _patch_style(look: Mapping[str, Any], place: int, of: int) -> dict[str, Any]:
     """Keywords of a patch: paler the further left its set is, with an edge in full colour."""
     strength = 1 if of == 1 else _LIGHT + (1 - _LIGHT) * place / (of - 1)
     face = tuple(1 - strength * (1 - np.array(to_rgb(look["color"]))))
@@ -132,7 +132,7 @@ def _shaded(look: Mapping[str, Any], place: int, of: int) -> dict[str, Any]:
     }
 
 
-def _dress(axes: Axes, names: Sequence[str], group: float, ylabel: str) -> None:
+def _format_axes(axes: Axes, names: Sequence[str], group: float, ylabel: str) -> None:
     axes.set(xlim=(0, group * len(names)), ylabel=ylabel)
     axes.set_xticks(group * (np.arange(len(names)) + 0.5), names, fontsize=NOTE_SIZE)
     axes.tick_params(axis="x", length=0)
@@ -140,35 +140,35 @@ def _dress(axes: Axes, names: Sequence[str], group: float, ylabel: str) -> None:
     axes.grid(axis="y", linewidth=0.4, color="#dddddd")
 
 
-def _names(classes: Sequence[str]) -> list[str]:
+def _wrap_class_names(classes: Sequence[str]) -> list[str]:
     """What stands below each group: the class, on two lines where one is too narrow."""
     ruler = new_figure(FULL_WIDTH, 1)
     width = (FULL_WIDTH - _LEFT - _RIGHT) / len(classes) - 0.03
     return [
         "\n".join(
-            fitted(ruler, part, NOTE_SIZE, width)
-            for part in two_lines(ruler, name, NOTE_SIZE, width)
+            shorten_text(ruler, part, NOTE_SIZE, width)
+            for part in split_in_two_lines(ruler, name, NOTE_SIZE, width)
         )
         for name in classes
     ]
 
 
-def _key_of(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
+def _legend_entries(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
     handles = [
-        Patch(label=legend_label(name), **_shaded(look, 0, 1))
-        for name, look in _looks(methods).items()
+        Patch(label=legend_label(name), **_patch_style(look, 0, 1))
+        for name, look in _method_styles(methods).items()
     ]
     if len(sets) > 1:
         black = {"color": BLACK, "hatch": ""}
         sides = ["left", *["then"] * (len(sets) - 2), "right"]
         handles += [
-            Patch(label=f"{side}: {name}", **_shaded(black, j, len(sets)))
+            Patch(label=f"{side}: {name}", **_patch_style(black, j, len(sets)))
             for j, (side, name) in enumerate(zip(sides, sets, strict=True))
         ]
     return handles
 
 
-def _lines(handles: Iterable[Patch]) -> list[list[Patch]]:
+def _legend_lines(handles: Iterable[Patch]) -> list[list[Patch]]:
     """Handles in lines that are no wider than the figure, each as full as can be."""
     ruler = new_figure(FULL_WIDTH, 1)
     lines: list[list[Patch]] = [[]]
@@ -183,7 +183,7 @@ def _lines(handles: Iterable[Patch]) -> list[list[Patch]]:
     return lines
 
 
-def _draw_key(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
+def _draw_legend(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
     """A line is a legend of its own: one with several rows would be read column by column."""
     size = NOTE_SIZE / 72
     spaces = {
@@ -199,7 +199,7 @@ def _draw_key(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
         )
 
 
-def _check(values: Values, sets: Sequence[str]) -> None:
+def _check_values(values: ClassValues, sets: Sequence[str]) -> None:
     if not values or not sets or not all(values.values()):
         raise ValueError("method_bars needs a method, a class and a set of rows")
     classes = list(next(iter(values.values())))

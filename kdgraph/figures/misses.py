@@ -13,16 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
     VERMILLION,
     add_axes,
-    fitted,
+    shorten_text,
     new_figure,
-    styled,
+    style_context,
 )
 from kdgraph.parameters import OpenFraction
 
@@ -42,7 +42,7 @@ _DOT, _MISS, _MANY = (
 _COVERED = "#bdbdbd"
 
 
-def interval_misses(
+def plot_interval_misses(
     points: np.ndarray,
     missed: Mapping[str, np.ndarray],
     level: float,
@@ -87,14 +87,14 @@ def interval_misses(
         )
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(missed) - 1) * _GAP) / len(missed))
     width = _LEFT + len(missed) * panel + (len(missed) - 1) * _GAP + _RIGHT
-    with styled():
+    with style_context():
         figure = new_figure(width, _BOTTOM + panel + _TOP)
         for i, (name, found) in enumerate(missed.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel)
-            _draw(axes, points, found)
+            _draw_misses(axes, points, found)
             axes.set(xlabel=axis_names[0], ylabel=axis_names[1] if i == 0 else "")
             axes.tick_params(labelleft=i == 0)
-            axes.set_title(fitted(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE, pad=12)
+            axes.set_title(shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE, pad=12)
             share = f"{100 * np.mean(found != 0):.1f} % missed, {100 * (1 - level):.3g} % expected"
             axes.annotate(
                 share,
@@ -113,7 +113,7 @@ def interval_misses(
     return figure
 
 
-def _draw(axes: Axes, points: np.ndarray, found: np.ndarray) -> None:
+def _draw_misses(axes: Axes, points: np.ndarray, found: np.ndarray) -> None:
     shrink = min(1.0, (_MANY / len(points)) ** 0.5)
     common = {"linewidths": 0, "rasterized": True}
     for sign, marker, color, size, gid in (
@@ -139,8 +139,8 @@ def _draw(axes: Axes, points: np.ndarray, found: np.ndarray) -> None:
         axis.set_major_locator(MaxNLocator(4))
 
 
-@run_figure("interval_misses")
-def interval_misses_of_run(run: Drawing, level: OpenFraction = 0.95) -> Any:
+@register_figure("interval_misses")
+def plot_interval_misses_from_run(run: RunFigureData, level: OpenFraction = 0.95) -> Any:
     """Test rows outside of the central interval of this level, over the plane; None unless there
     are two features.
     """
@@ -152,4 +152,4 @@ def interval_misses_of_run(run: Drawing, level: OpenFraction = 0.95) -> Any:
         low, high = given.interval(level)
         missed[name] = (y > high).astype(int) - (y < low)
     first, second = run.splits.test.feature_names
-    return interval_misses(X, missed, level, (first, second))
+    return plot_interval_misses(X, missed, level, (first, second))

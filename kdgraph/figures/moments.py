@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure
-from kdgraph.figures.style import BLACK, add_axes, fitted, legend_label, new_figure, roles, styled
+from kdgraph.figures.run_figures import RunFigureData, register_figure
+from kdgraph.figures.style import BLACK, add_axes, shorten_text, legend_label, new_figure, styles_by_name, style_context
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.62, 0.12, 0.4, 0.26, 0.66  # inches
@@ -24,14 +24,14 @@ _PANEL = 2.45
 _KEY_SIZE = 7.0
 _DOT, _MANY = 4.0, 1500  # points², and how many rows have dots of that size; more have smaller ones
 
-_UNDER = 5.0
+_PARENT_DOT_FACTOR = 5.0
 """How much larger the parent's dots are, so that they show below those of a method that changes
 nothing.
 """
 
 
 @dataclass(frozen=True)
-class Moments:
+class RowMoments:
     """Mean and standard deviation of a distribution for each row.
 
     Attributes
@@ -43,7 +43,7 @@ class Moments:
     sd: np.ndarray
 
 
-def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
+def plot_mean_and_sd(truth: RowMoments, said: Mapping[str, RowMoments]) -> Figure:
     """Each row's estimated mean against its true mean, and the same of standard deviations; on the
     diagonal they are right.
 
@@ -76,11 +76,11 @@ def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
             " the same rows"
         )
     width = _LEFT + 2 * _PANEL + _GAP + _RIGHT
-    with styled():
+    with style_context():
         figure = new_figure(width, _BOTTOM + _PANEL + _HEAD)
         for i, (what, words) in enumerate((("mean", "mean"), ("sd", "standard deviation"))):
             axes = add_axes(figure, _LEFT + i * (_PANEL + _GAP), _BOTTOM, _PANEL, _PANEL)
-            _draw(
+            _draw_panel(
                 axes,
                 getattr(truth, what),
                 {name: getattr(given, what) for name, given in said.items()},
@@ -89,7 +89,7 @@ def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
         room = (width - _LEFT - _RIGHT) / len(said) - 0.4
         marks = [
             Line2D([], [], color=r.color, linestyle="", marker=r.marker, markersize=3.5)
-            for r in roles(list(said)).values()
+            for r in styles_by_name(list(said)).values()
         ]
         place = {
             "loc": "upper left",
@@ -99,17 +99,17 @@ def mean_and_sd(truth: Moments, said: Mapping[str, Moments]) -> Figure:
         }
         figure.legend(
             marks,
-            [legend_label(fitted(figure, name, _KEY_SIZE, room)) for name in said],
+            [legend_label(shorten_text(figure, name, _KEY_SIZE, room)) for name in said],
             ncols=len(said),
             **place,
         )
     return figure
 
 
-def _draw(axes: Axes, true: np.ndarray, said: Mapping[str, np.ndarray]) -> None:
+def _draw_panel(axes: Axes, true: np.ndarray, said: Mapping[str, np.ndarray]) -> None:
     size = _DOT * min(1.0, (_MANY / len(true)) ** 0.5)
-    for i, (name, role) in enumerate(roles(list(said)).items()):
-        area = size if i else _UNDER * size
+    for i, (name, role) in enumerate(styles_by_name(list(said)).items()):
+        area = size if i else _PARENT_DOT_FACTOR * size
         axes.scatter(
             true,
             said[name],
@@ -130,8 +130,8 @@ def _draw(axes: Axes, true: np.ndarray, said: Mapping[str, np.ndarray]) -> None:
         axis.set_major_locator(MaxNLocator(4))
 
 
-@run_figure("mean_and_sd")
-def mean_and_sd_of_run(run: Drawing, at_most: Count = 2000) -> Any:
+@register_figure("mean_and_sd")
+def plot_mean_and_sd_from_run(run: RunFigureData, at_most: Count = 2000) -> Any:
     """Estimated against true means and standard deviations of the test rows; None where nobody
     knows the true ones.
 
@@ -143,7 +143,7 @@ def mean_and_sd_of_run(run: Drawing, at_most: Count = 2000) -> Any:
     if said is None or truth is None:
         return None
     true, *others = (
-        Moments(each[:at_most].mean(), np.sqrt(each[:at_most].var()))
+        RowMoments(each[:at_most].mean(), np.sqrt(each[:at_most].var()))
         for each in (truth, *said.values())
     )
-    return mean_and_sd(true, dict(zip(said, others, strict=True)))
+    return plot_mean_and_sd(true, dict(zip(said, others, strict=True)))

@@ -16,17 +16,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure, title_of
+from kdgraph.figures.run_figures import RunFigureData, register_figure, ood_set_title
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
+    shorten_text,
     new_figure,
-    roles,
-    styled,
+    styles_by_name,
+    style_context,
 )
 from kdgraph.metrics import auroc
 from kdgraph.parameters import Count
@@ -49,13 +49,13 @@ _BINS, _BEYOND = 40, 4.0
 """An axis goes this many widths of the test rows' scores beyond them, at most: a score may be
 infinite.
 """
-_MIDDLE = (0.005, 0.995)
-Scores = Mapping[str, np.ndarray]
+_MIDDLE_QUANTILES = (0.005, 0.995)
+ScoresByModel = Mapping[str, np.ndarray]
 """Name → Float[n], higher is farther out of distribution; every model has a scale of its own."""
 
 
-def ood_scores(
-    test: Scores, sets: Mapping[str, Scores], *, thresholds: Sequence[str] = ()
+def plot_ood_scores(
+    test: ScoresByModel, sets: Mapping[str, ScoresByModel], *, thresholds: Sequence[str] = ()
 ) -> Figure:
     """The share of test rows (filled) and of each set's rows (outline) at each score, and how well
     the score tells them apart (AUROC).
@@ -79,39 +79,39 @@ def ood_scores(
     ValueError
         No set, sets of other names than the test rows, no score, or NaN.
     """
-    _check(test, sets)
-    drawn = roles(list(test))
+    _check_scores(test, sets)
+    drawn = styles_by_name(list(test))
     width = (COLUMN_WIDTH - _LEFT - _RIGHT - _BETWEEN * (len(test) - 1)) / len(test)
-    with styled():
+    with style_context():
         figure, is_cut = (
             new_figure(COLUMN_WIDTH, _BOTTOM + len(sets) * (_HEIGHT + _TITLE) + _NAMES + _KEY),
             False,
         )
         for column, (name, role) in enumerate(drawn.items()):
             everything = np.concatenate([test[name], *(scores[name] for scores in sets.values())])
-            edges = _edges(test[name], everything)
+            edges = _bin_edges(test[name], everything)
             is_cut |= bool((everything < edges[0]).any() or (everything > edges[-1]).any())
             for row, (title, scores) in enumerate(sets.items()):
                 bottom = _BOTTOM + (len(sets) - 1 - row) * (_HEIGHT + _TITLE)
                 axes = add_axes(figure, _LEFT + column * (width + _BETWEEN), bottom, width, _HEIGHT)
-                _draw(axes, test[name], scores[name], edges, role)
+                _draw_histograms(axes, test[name], scores[name], edges, role)
                 if name in thresholds and edges[0] < 0 < edges[-1]:
                     axes.axvline(
                         0, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="threshold"
                     )
-                _dress(axes, is_left=column == 0, is_last=row == len(sets) - 1)
-                _note(
+                _format_axes(axes, is_left=column == 0, is_last=row == len(sets) - 1)
+                _text_above(
                     axes,
-                    fitted(figure, title, NOTE_SIZE, 2 * width) if column == 0 else "",
+                    shorten_text(figure, title, NOTE_SIZE, 2 * width) if column == 0 else "",
                     "left",
                     13,
                     BLACK,
                 )
-                _note(axes, f"AUROC {auroc(scores[name], test[name]):.3f}", "right", 3, role.color)
+                _text_above(axes, f"AUROC {auroc(scores[name], test[name]):.3f}", "right", 3, role.color)
                 if row == 0:
-                    _note(
+                    _text_above(
                         axes,
-                        fitted(figure, name, _KEY_SIZE, width),
+                        shorten_text(figure, name, _KEY_SIZE, width),
                         "left",
                         _TITLE * 72 + 2,
                         role.color,
@@ -119,36 +119,36 @@ def ood_scores(
                     )
         label = "out-of-distribution score" + (" (bins at the ends: all beyond)" if is_cut else "")
         figure.text(
-            _middle(width, len(test)),
+            _panels_center(width, len(test)),
             0.06 / figure.get_size_inches()[1],
             label,
             ha="center",
             fontsize=7.5,
         )
-        _key(figure, marked=bool(thresholds))
+        _draw_legend(figure, marked=bool(thresholds))
     return figure
 
 
-def _draw(axes: Axes, test: np.ndarray, out: np.ndarray, edges: np.ndarray, role: Role) -> None:
-    axes.stairs(_shares(test, edges), edges, fill=True, color=_FILL, gid="test rows")
+def _draw_histograms(axes: Axes, test: np.ndarray, out: np.ndarray, edges: np.ndarray, role: PlotStyle) -> None:
+    axes.stairs(_bin_fractions(test, edges), edges, fill=True, color=_FILL, gid="test rows")
     axes.stairs(
-        _shares(out, edges), edges, color=role.color, linewidth=1.0, gid="out of distribution"
+        _bin_fractions(out, edges), edges, color=role.color, linewidth=1.0, gid="out of distribution"
     )  # dashes would hide narrow bins
     axes.set_xlim(edges[0], edges[-1] + 0.02 * (edges[-1] - edges[0]))
 
 
-def _shares(scores: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def _bin_fractions(scores: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.histogram(np.clip(scores, edges[0], edges[-1]), edges)[0] / len(scores)
 
 
-def _edges(test: np.ndarray, everything: np.ndarray) -> np.ndarray:
+def _bin_edges(test: np.ndarray, everything: np.ndarray) -> np.ndarray:
     """Float[_BINS + 1]: from the lowest score to the highest, but not too far from those of the
     test rows.
     """
     finite, of_test = everything[np.isfinite(everything)], test[np.isfinite(test)]
     if not len(finite):
         return np.linspace(-1.0, 1.0, _BINS + 1)
-    low, high = np.quantile(of_test if len(of_test) else finite, _MIDDLE)
+    low, high = np.quantile(of_test if len(of_test) else finite, _MIDDLE_QUANTILES)
     reach = _BEYOND * (high - low) or np.ptp(finite)
     low, high = max(finite.min(), low - reach), min(finite.max(), high + reach)
     return (
@@ -158,7 +158,7 @@ def _edges(test: np.ndarray, everything: np.ndarray) -> np.ndarray:
     )
 
 
-def _dress(axes: Axes, *, is_left: bool, is_last: bool) -> None:
+def _format_axes(axes: Axes, *, is_left: bool, is_last: bool) -> None:
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
@@ -168,7 +168,7 @@ def _dress(axes: Axes, *, is_left: bool, is_last: bool) -> None:
         axes.set_ylabel("share")
 
 
-def _note(
+def _text_above(
     axes: Axes, text: str, side: str, points: float, color: str, size: float = NOTE_SIZE
 ) -> None:
     """Above the axes, from their left or their right end."""
@@ -185,12 +185,12 @@ def _note(
     )
 
 
-def _middle(width: float, columns: int) -> float:
+def _panels_center(width: float, columns: int) -> float:
     """Of all panels, as a share of the figure's width."""
     return (_LEFT + (columns * width + (columns - 1) * _BETWEEN) / 2) / COLUMN_WIDTH
 
 
-def _key(figure: Figure, *, marked: bool) -> None:
+def _draw_legend(figure: Figure, *, marked: bool) -> None:
     """What is filled, what is outlined, and what the dotted line is: in one line above
     everything.
     """
@@ -215,7 +215,7 @@ def _key(figure: Figure, *, marked: bool) -> None:
     )
 
 
-def _check(test: Scores, sets: Mapping[str, Scores]) -> None:
+def _check_scores(test: ScoresByModel, sets: Mapping[str, ScoresByModel]) -> None:
     if not sets or not test:
         raise ValueError("ood_scores needs at least one model and one set")
     for title, scores in {"test": test, **sets}.items():
@@ -232,12 +232,12 @@ def _check(test: Scores, sets: Mapping[str, Scores]) -> None:
                 )
 
 
-RADIUS = 2.0
+_PREFERRED_RADIUS = 2.0
 """Of many spheres the one that is shown."""
 
 
-@run_figure("ood_scores")
-def ood_scores_of_run(run: Drawing, *, at_most: Count = 3) -> Any:
+@register_figure("ood_scores")
+def plot_ood_scores_from_run(run: RunFigureData, *, at_most: Count = 3) -> Any:
     """Histograms of the out-of-distribution score on test rows and on sets out of distribution.
 
     Parameters
@@ -245,27 +245,27 @@ def ood_scores_of_run(run: Drawing, *, at_most: Count = 3) -> Any:
     at_most : so many sets, the first ones: all that are one of a kind, and of a family of many the
         sphere of radius 2 or the one in the middle.
     """
-    found = {title_of(one).replace("\n", ", "): one for one in map(_typical, run.families())}
-    scores = {f"{title}: {one.n:,} rows": _scores(run, one) for title, one in found.items()}
+    found = {ood_set_title(one).replace("\n", ", "): one for one in map(_representative_set, run.families())}
+    scores = {f"{title}: {one.n:,} rows": _score_columns(run, one) for title, one in found.items()}
     sets = {title: said for title, said in list(scores.items())[:at_most] if said}
-    test = _scores(run, run.test)
+    test = _score_columns(run, run.test)
     if not sets or not test:
         return None
     marked = [
         name for name, model in zip(test, run.models, strict=True) if model.supports("ood_score")
     ]
-    return ood_scores(test, sets, thresholds=marked)
+    return plot_ood_scores(test, sets, thresholds=marked)
 
 
-def _scores(run: Drawing, found: Predictions) -> dict[str, np.ndarray]:
+def _score_columns(run: RunFigureData, found: Predictions) -> dict[str, np.ndarray]:
     """Name → Float[n]; nothing unless both models have a score. A model that scores sets is named
     so.
     """
     said = run.said("ood_score", found) or {}
-    return {_named(name, given): np.asarray(given) for name, given in said.items()}
+    return {_score_label(name, given): np.asarray(given) for name, given in said.items()}
 
 
-def _named(name: str, given: Any) -> str:
+def _score_label(name: str, given: Any) -> str:
     """Sets are named by the size that was drawn; a test set that is smaller is one set."""
     from kdgraph.base import SetScores  # imports scikit-learn
 
@@ -276,10 +276,10 @@ def _named(name: str, given: Any) -> str:
     )
 
 
-def _typical(family: list[Predictions]) -> Predictions:
+def _representative_set(family: list[Predictions]) -> Predictions:
     """One set of a family: at :data:`RADIUS`, or in the middle of those that are out of
     distribution.
     """
     outside = [found for found in family if not found.in_distribution] or family
     middle = outside[(len(outside) - 1) // 2]
-    return next((found for found in outside if found.params.get("radius") == RADIUS), middle)
+    return next((found for found in outside if found.params.get("radius") == _PREFERRED_RADIUS), middle)

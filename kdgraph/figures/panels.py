@@ -27,14 +27,14 @@ from kdgraph.figures.style import (
     ID_SHADE,
     NOTE_SIZE,
     add_axes,
-    check_points,
-    class_points,
-    fitted,
+    check_class_points,
+    draw_class_points,
+    shorten_text,
     legend_label,
     new_figure,
-    roles,
+    styles_by_name,
     set_log_scale,
-    styled,
+    style_context,
     text_size,
 )
 
@@ -51,7 +51,7 @@ SMALL, MARKER = 6.0, 1.9  # points
 
 
 @dataclass(frozen=True)
-class Repeated:
+class RepeatedCurves:
     """One quantity against one parameter, measured several times.
 
     Attributes
@@ -73,15 +73,15 @@ class Repeated:
     id_until: float | None = None
 
 
-Quantities = Mapping[str, Repeated]
+CurvesByQuantity = Mapping[str, RepeatedCurves]
 """Quantity ("error") → its curves."""
-Panels = Mapping[str, Quantities]
+CurvesByGroup = Mapping[str, CurvesByQuantity]
 """Group ("random forest") → quantity → its curves."""
-Column = tuple[str, str]
+PanelColumn = tuple[str, str]
 """Group and quantity."""
 
 
-def columns_of(rows: Iterable[Panels]) -> list[Column]:
+def panel_columns(rows: Iterable[CurvesByGroup]) -> list[PanelColumn]:
     """Group and quantity of every column that some row needs."""
     return list(
         dict.fromkeys(
@@ -90,7 +90,7 @@ def columns_of(rows: Iterable[Panels]) -> list[Column]:
     )
 
 
-def names_of(rows: Iterable[Panels]) -> list[str]:
+def curve_names(rows: Iterable[CurvesByGroup]) -> list[str]:
     """Names of all curves, the parent's first, in the order in which they are met."""
     return list(
         dict.fromkeys(
@@ -103,9 +103,9 @@ def names_of(rows: Iterable[Panels]) -> list[str]:
     )
 
 
-def places(
-    columns: Sequence[Column], left: float, ticks: float = TICKS
-) -> tuple[dict[Column, float], float]:
+def panel_positions(
+    columns: Sequence[PanelColumn], left: float, ticks: float = TICKS
+) -> tuple[dict[PanelColumn, float], float]:
     """Left edge of each column in inches, and the width of a panel: columns begin at ``left``, tick
     labels take ``ticks`` before each.
     """
@@ -119,7 +119,7 @@ def places(
     return {column: left + shift for column, shift in before.items()}, width
 
 
-def draw_repeated(axes: Axes, measured: Repeated, *, labelled: bool, layered: bool = False) -> None:
+def _draw_repeated(axes: Axes, measured: RepeatedCurves, *, labelled: bool, layered: bool = False) -> None:
     """Medians as lines and quartiles as bands; a single value of the parameter gives a point and a
     bar for each curve, side by side.
 
@@ -158,9 +158,9 @@ def draw_repeated(axes: Axes, measured: Repeated, *, labelled: bool, layered: bo
         axes.tick_params(labelbottom=False)
 
 
-def _draw_lines(axes: Axes, measured: Repeated, layered: bool) -> None:
+def _draw_lines(axes: Axes, measured: RepeatedCurves, layered: bool) -> None:
     few = len(measured.x) <= 12  # more markers than that are one thick line here
-    for i, (name, role) in enumerate(roles(list(measured.curves)).items()):
+    for i, (name, role) in enumerate(styles_by_name(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name], [0.25, 0.5, 0.75], axis=0)
         below = i if layered else 0
         style: dict[str, Any] = {
@@ -181,8 +181,8 @@ def _draw_lines(axes: Axes, measured: Repeated, layered: bool) -> None:
         )
 
 
-def _draw_points(axes: Axes, measured: Repeated) -> None:
-    for i, (name, role) in enumerate(roles(list(measured.curves)).items()):
+def _draw_points(axes: Axes, measured: RepeatedCurves) -> None:
+    for i, (name, role) in enumerate(styles_by_name(list(measured.curves)).items()):
         low, middle, high = np.nanquantile(measured.curves[name][:, 0], [0.25, 0.5, 0.75])
         axes.plot(
             [i, i],
@@ -203,7 +203,7 @@ def _draw_points(axes: Axes, measured: Repeated) -> None:
     axes.set(xticks=[], xlim=(-0.6, len(measured.curves) - 0.4))
 
 
-def one_scale_a_quantity(drawn: Mapping[Column, Axes]) -> None:
+def _share_quantity_limits(drawn: Mapping[PanelColumn, Axes]) -> None:
     """Give the panels of a quantity in one row the scale that holds all of them, with some room at
     both ends.
     """
@@ -216,9 +216,9 @@ def one_scale_a_quantity(drawn: Mapping[Column, Axes]) -> None:
             axes.set_ylim(low - room, high + room)
 
 
-def head(
+def _draw_head(
     figure: Figure,
-    lefts: Mapping[Column, float],
+    lefts: Mapping[PanelColumn, float],
     width: float,
     names: Sequence[str],
     band_of: str | None,
@@ -228,7 +228,7 @@ def head(
     """
     total, height = figure.get_size_inches()
     lines = [Line2D([], [], label=legend_label(name), linewidth=1.1) for name in names]
-    for line, role in zip(lines, roles(names).values(), strict=True):
+    for line, role in zip(lines, styles_by_name(names).values(), strict=True):
         line.set(**role.line() | {"markersize": 3.0, "markeredgewidth": 0.7})
     spacing = 1.4 if len(names) <= 4 else 0.8  # beside five names the note just has room
     place = {"loc": "upper left", "bbox_to_anchor": (NAME / total, 1), "borderaxespad": 0.25}
@@ -263,7 +263,7 @@ def head(
         )
 
 
-def check_repeated(which: str, measured: Repeated, *, at_least: int = 2) -> None:
+def check_repeated_curves(which: str, measured: RepeatedCurves, *, at_least: int = 2) -> None:
     """Refuse curves that do not fit their parameter, or that no repetition has a number for.
 
     Raises
@@ -294,13 +294,13 @@ def check_repeated(which: str, measured: Repeated, *, at_least: int = 2) -> None
 
 
 _NAME, _TICKS = 0.24, 0.31  # inches: the row's name, left of each panel
-_SIZE = 6.5  # points
-ROWS = 10
+_PAGE_FONT_SIZE = 6.5  # points
+MAX_ROWS_PER_PAGE = 10
 """Data sets on a page of 9.3 inches; Dey et al. have 12."""
 
 
-def dataset_pages(
-    panels: Mapping[str, Panels], *, band_of: str | None, rows: int = ROWS
+def plot_dataset_pages(
+    panels: Mapping[str, CurvesByGroup], *, band_of: str | None, rows: int = MAX_ROWS_PER_PAGE
 ) -> list[Figure]:
     """One row for each data set, as Figures 5 to 8 of Dey et al.: each quantity for each group of
     models, on as many pages as it takes.
@@ -312,7 +312,7 @@ def dataset_pages(
 
     Parameters
     ----------
-    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and
+    panels : row → group → quantity → :class:`RepeatedCurves`. What a row lacks of another's groups and
         quantities stays empty. The curves of all groups have the same names, the parent's first.
     band_of : what the repetitions are, e.g. "10 seeds"; None where there is one, so that nothing
     has a band.
@@ -328,24 +328,24 @@ def dataset_pages(
     ValueError
         No row, curves that do not fit their parameter.
     """
-    _check(panels, rows)
-    columns, names = columns_of(panels.values()), names_of(panels.values())
+    _check_pages(panels, rows)
+    columns, names = panel_columns(panels.values()), curve_names(panels.values())
     shown = list(panels)
-    with styled():
+    with style_context():
         return [
-            _page({row: panels[row] for row in shown[i : i + rows]}, columns, names, band_of)
+            _plot_page({row: panels[row] for row in shown[i : i + rows]}, columns, names, band_of)
             for i in range(0, len(shown), rows)
         ]
 
 
-def _page(
-    panels: Mapping[str, Panels], columns: list[Column], names: list[str], band_of: str | None
+def _plot_page(
+    panels: Mapping[str, CurvesByGroup], columns: list[PanelColumn], names: list[str], band_of: str | None
 ) -> Figure:
     figure = new_figure(FULL_WIDTH, HEAD + len(panels) * HEIGHT + (len(panels) - 1) * GAP + BOTTOM)
-    lefts, width = places(columns, _NAME, _TICKS)
-    head(figure, lefts, width, names, band_of)
+    lefts, width = panel_positions(columns, _NAME, _TICKS)
+    _draw_head(figure, lefts, width, names, band_of)
     ranges = {
-        (g, q): _range([row[g][q] for row in panels.values() if q in row.get(g, {})])
+        (g, q): _parameter_range([row[g][q] for row in panels.values() if q in row.get(g, {})])
         for g, q in columns
     }
     lowest = {
@@ -362,29 +362,29 @@ def _page(
             if c[1] in groups.get(c[0], {})
         }
         for (group, quantity), axes in drawn.items():
-            draw_repeated(
+            _draw_repeated(
                 axes, groups[group][quantity], labelled=lowest[group, quantity] == row, layered=True
             )
             if len(groups[group][quantity].x) > 1:
                 axes.set_xlim(*ranges[group, quantity])
-        one_scale_a_quantity(drawn)
-        _name(figure, row, bottom)
+        _share_quantity_limits(drawn)
+        _draw_row_name(figure, row, bottom)
     return figure
 
 
-def _range(measured: list[Repeated]) -> tuple[float, float]:
+def _parameter_range(measured: list[RepeatedCurves]) -> tuple[float, float]:
     """First and last value of the parameter that any of them has."""
     return min((float(one.x[0]) for one in measured), default=0.0), max(
         (float(one.x[-1]) for one in measured), default=1.0
     )
 
 
-def _name(figure: Figure, row: str, bottom: float) -> None:
+def _draw_row_name(figure: Figure, row: str, bottom: float) -> None:
     """The row's name from bottom to top, on two lines if it is too long for one."""
     total, height = figure.get_size_inches()
     room = HEIGHT + GAP - 0.04
-    lines = [row] if text_size(figure, row, _SIZE)[0] <= room else _halves(row)
-    text = "\n".join(fitted(figure, line, _SIZE, room) for line in lines)
+    lines = [row] if text_size(figure, row, _PAGE_FONT_SIZE)[0] <= room else _split_name(row)
+    text = "\n".join(shorten_text(figure, line, _PAGE_FONT_SIZE, room) for line in lines)
     where = 0.5 * _NAME / total, (bottom + HEIGHT / 2) / height
     figure.text(
         *where,
@@ -393,25 +393,25 @@ def _name(figure: Figure, row: str, bottom: float) -> None:
         ha="center",
         va="center",
         ma="center",
-        fontsize=_SIZE,
+        fontsize=_PAGE_FONT_SIZE,
         linespacing=1.05,
         color=BLACK,
     )
 
 
-def _halves(name: str) -> list[str]:
+def _split_name(name: str) -> list[str]:
     """The name cut after the separator nearest to its middle."""
     cuts = [i + 1 for i, letter in enumerate(name[:-1]) if letter in "_- ."]
     cut = min(cuts, key=lambda i: abs(i - len(name) / 2), default=len(name))
     return [part for part in (name[:cut].rstrip(), name[cut:]) if part]
 
 
-def _check(panels: Mapping[str, Panels], rows: int) -> None:
+def _check_pages(panels: Mapping[str, CurvesByGroup], rows: int) -> None:
     if not any(drawn for groups in panels.values() for drawn in groups.values()):
         raise ValueError("dataset_pages needs a panel in at least one row")
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}")
-    names = names_of(panels.values())
+    names = curve_names(panels.values())
     for row, groups in panels.items():
         for group, drawn in groups.items():
             for quantity, measured in drawn.items():
@@ -421,14 +421,14 @@ def _check(panels: Mapping[str, Panels], rows: int) -> None:
                         f"{which} must have the curves that all have, {names}, got"
                         f" {list(measured.curves)}"
                     )
-                check_repeated(which, measured, at_least=1)
+                check_repeated_curves(which, measured, at_least=1)
 
 
-_DATA = 0.72  # inches
+_DATA_WIDTH = 0.72  # inches
 
 
-def simulation_summary(
-    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels], *, band_of: str
+def plot_simulation_summary(
+    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, CurvesByGroup], *, band_of: str
 ) -> Figure:
     """One row for each simulation, as Figure 1 of Dey et al.: its data, then each quantity for each
     group of models.
@@ -440,7 +440,7 @@ def simulation_summary(
     ----------
     data : row → Float[n, 2] and Int[n], the first two features of some training rows, and their
     classes.
-    panels : row → group → quantity → :class:`Repeated`. What a row lacks of another's groups and
+    panels : row → group → quantity → :class:`RepeatedCurves`. What a row lacks of another's groups and
     quantities stays empty.
     band_of : what the repetitions are, e.g. "10 seeds".
 
@@ -455,7 +455,7 @@ def simulation_summary(
         No row, data that are not two features with labels, curves that do not fit their parameter.
     """
     _check_summary(data, panels)
-    columns = columns_of(panels.values())
+    columns = panel_columns(panels.values())
     labels = {
         row: {
             c: panels[row][c[0]][c[1]].x_label for c in columns if c[1] in panels[row].get(c[0], {})
@@ -466,37 +466,37 @@ def simulation_summary(
         *({row for row, below in pairwise(data) if labels[row] != labels[below]}),
         list(data)[-1],
     ]
-    with styled():
+    with style_context():
         inner = sum(LABELLED_GAP if row in ends else GAP for row in list(data)[:-1])
         figure = new_figure(FULL_WIDTH, HEAD + len(data) * HEIGHT + inner + BOTTOM)
-        lefts, width = places(columns, NAME + _DATA)
+        lefts, width = panel_positions(columns, NAME + _DATA_WIDTH)
         top = figure.get_figheight() - HEAD
         for i, row in enumerate(data):
             bottom = top - HEIGHT
-            _show_data(add_axes(figure, NAME, bottom, _DATA, HEIGHT), row, data[row])
+            _draw_data(add_axes(figure, NAME, bottom, _DATA_WIDTH, HEIGHT), row, data[row])
             drawn = {
                 c: add_axes(figure, lefts[c], bottom, width, HEIGHT)
                 for c in columns
                 if c in labels[row]
             }
             for (group, quantity), axes in drawn.items():
-                draw_repeated(axes, panels[row][group][quantity], labelled=row in ends)
-            one_scale_a_quantity(drawn)
+                _draw_repeated(axes, panels[row][group][quantity], labelled=row in ends)
+            _share_quantity_limits(drawn)
             if i == 0:
-                head(figure, lefts, width, names_of(panels.values()), band_of)
+                _draw_head(figure, lefts, width, curve_names(panels.values()), band_of)
             top = bottom - (LABELLED_GAP if row in ends else GAP)
     return figure
 
 
-def _show_data(axes: Axes, row: str, points: tuple[np.ndarray, np.ndarray]) -> None:
-    class_points(axes, *points)
+def _draw_data(axes: Axes, row: str, points: tuple[np.ndarray, np.ndarray]) -> None:
+    draw_class_points(axes, *points)
     axes.set(xticks=[], yticks=[], ylabel=row)
     axes.yaxis.label.set(fontsize=7, color=BLACK)
     axes.spines[:].set_visible(False)
 
 
 def _check_summary(
-    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, Panels]
+    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, CurvesByGroup]
 ) -> None:
     if not data or set(data) != set(panels):
         raise ValueError(
@@ -506,8 +506,8 @@ def _check_summary(
     if not any(drawn for groups in panels.values() for drawn in groups.values()):
         raise ValueError("simulation_summary needs a panel in at least one row")
     for row, points in data.items():
-        check_points(row, *points)
+        check_class_points(row, *points)
     for row, groups in panels.items():
         for group, drawn in groups.items():
             for quantity, measured in drawn.items():
-                check_repeated(f"{quantity!r} of {group!r} in {row!r}", measured)
+                check_repeated_curves(f"{quantity!r} of {group!r} in {row!r}", measured)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, by_name, run_figure
+from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
@@ -26,13 +26,13 @@ from kdgraph.figures.style import (
     GREY,
     ID_SHADE,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
+    shorten_text,
     legend_label,
     new_figure,
-    roles,
-    styled,
+    styles_by_name,
+    style_context,
     text_size,
 )
 from kdgraph.metrics import coverage_curve
@@ -42,8 +42,8 @@ from kdgraph.parameters import Count
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.54, 0.12, 0.08, 0.36  # inches
 _WIDTH, _HEIGHT, _DIFFERENCE, _GAP = COLUMN_WIDTH - _LEFT - _RIGHT, 1.7, 0.95, 0.12
 _KEY_LINE, _KEY_SIZE = 0.15, 7.0
-_BAND = "#d9d9d9"
-_ANYWHERE = 0.95
+_BAND_COLOR = "#d9d9d9"
+_BAND_PROBABILITY = 0.95
 """Probability that a calibrated distribution stays in the band, in one bin or at one level."""
 
 
@@ -60,7 +60,7 @@ class CoverageCurve:
     coverage: np.ndarray
 
 
-def pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
+def plot_pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
     """Density of PIT values by bin; calibrated distributions give 1 everywhere, up to the band that
     chance alone explains.
 
@@ -75,21 +75,21 @@ def pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
         One column wide. The band is the central 95 % of the binomial distribution of one bin's
         count: the chance of these rows, not that of the rows which a method has learnt from.
     """
-    n, bins = _rows_and_bins(counts)
+    n, bins = _check_counts(counts)
     edges = np.arange(bins + 1) / bins
-    with styled():
+    with style_context():
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _HEIGHT + _KEY_LINE * (len(counts) + 1) + _TOP)
         axes = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _HEIGHT)
-        low, high = binomial_band(n, np.array([1 / bins]))
-        band = _band(
+        low, high = binomial_interval(n, np.array([1 / bins]))
+        band = _draw_band(
             axes,
             np.array([0.0, 1.0]),
             np.repeat(low * bins, 2),
             np.repeat(high * bins, 2),
             f"calibrated, {n:,} rows",
         )
-        for name, role in roles(list(counts)).items():
-            label = legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 1.0))
+        for name, role in styles_by_name(list(counts)).items():
+            label = legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.0))
             axes.stairs(
                 counts[name] * bins / n,
                 edges,
@@ -108,11 +108,11 @@ def pit_histogram(counts: Mapping[str, np.ndarray]) -> Figure:
             * bins,
         )
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        _key(axes, band)
+        _draw_legend(axes, band)
     return figure
 
 
-def coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figure:
+def plot_coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figure:
     """Share of outcomes inside central intervals against their level, and by how many points it
     misses the level.
 
@@ -125,26 +125,26 @@ def coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figur
     -------
     Figure
         One column wide. The band is the central 95 % of the binomial distribution at each level, as
-        in :func:`pit_histogram`.
+        in :func:`plot_pit_histogram`.
     """
     if not curves:
         raise ValueError("coverage_against_level needs at least one curve")
     grid = np.linspace(0, 1, 201)[1:-1]
-    low, high = binomial_band(n, grid)
-    with styled():
+    low, high = binomial_interval(n, grid)
+    with style_context():
         figure = new_figure(
             COLUMN_WIDTH,
             _BOTTOM + _DIFFERENCE + _GAP + _HEIGHT + _KEY_LINE * (len(curves) + 1) + _TOP,
         )
         below = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _DIFFERENCE)
         above = add_axes(figure, _LEFT, _BOTTOM + _DIFFERENCE + _GAP, _WIDTH, _HEIGHT, sharex=below)
-        band = _band(above, grid, low, high, f"calibrated, {n:,} rows")
-        _band(below, grid, low - grid, high - grid, "")
-        for name, role in roles(list(curves)).items():
-            _curve(
+        band = _draw_band(above, grid, low, high, f"calibrated, {n:,} rows")
+        _draw_band(below, grid, low - grid, high - grid, "")
+        for name, role in styles_by_name(list(curves)).items():
+            _draw_coverage(
                 above,
                 below,
-                legend_label(fitted(figure, name, _KEY_SIZE, _WIDTH - 1.0)),
+                legend_label(shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.0)),
                 curves[name],
                 role,
             )
@@ -154,20 +154,20 @@ def coverage_against_level(curves: Mapping[str, CoverageCurve], n: int) -> Figur
         above.tick_params(labelbottom=False)
         below.set(xlim=(0, 1), xlabel="level of the central interval", ylabel="coverage - level")
         below.yaxis.set_major_locator(MaxNLocator(4))
-        _key(above, band)
+        _draw_legend(above, band)
     return figure
 
 
-def binomial_band(n: int, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def binomial_interval(n: int, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the central 95 % of Binomial(n, share) / n, Float[k] each, of ``share``: Float[k]."""
     from scipy.stats import binom
 
     return tuple(
-        binom.ppf(level, n, share) / n for level in ((1 - _ANYWHERE) / 2, (1 + _ANYWHERE) / 2)
+        binom.ppf(level, n, share) / n for level in ((1 - _BAND_PROBABILITY) / 2, (1 + _BAND_PROBABILITY) / 2)
     )
 
 
-def _rows_and_bins(counts: Mapping[str, np.ndarray]) -> tuple[int, int]:
+def _check_counts(counts: Mapping[str, np.ndarray]) -> tuple[int, int]:
     sizes = {(int(np.sum(found)), len(found)) for found in counts.values()}
     if len(sizes) != 1 or 0 in next(iter(sizes)):
         raise ValueError(
@@ -177,18 +177,18 @@ def _rows_and_bins(counts: Mapping[str, np.ndarray]) -> tuple[int, int]:
     return next(iter(sizes))
 
 
-def _band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str):
+def _draw_band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str):
     return axes.fill_between(
-        x, low, high, color=_BAND, linewidth=0, zorder=0.5, label=label, gid="band"
+        x, low, high, color=_BAND_COLOR, linewidth=0, zorder=0.5, label=label, gid="band"
     )
 
 
-def _curve(above: Axes, below: Axes, label: str, found: CoverageCurve, role: Role) -> None:
+def _draw_coverage(above: Axes, below: Axes, label: str, found: CoverageCurve, role: PlotStyle) -> None:
     above.plot(found.level, found.coverage, label=label, **role.line())
     below.plot(found.level, found.coverage - found.level, **role.line())
 
 
-def _key(axes: Axes, band) -> None:
+def _draw_legend(axes: Axes, band) -> None:
     """Names in their order, and the band last, above the axes."""
     handles, labels = axes.get_legend_handles_labels()
     order = sorted(range(len(handles)), key=lambda i: handles[i] is band)
@@ -201,7 +201,7 @@ def _key(axes: Axes, band) -> None:
     axes.legend([handles[i] for i in order], [labels[i] for i in order], **where)
     note = {"ha": "right", "fontsize": _KEY_SIZE - 0.5, "color": GREY}
     axes.annotate(
-        f"band: {100 * _ANYWHERE:g} %",
+        f"band: {100 * _BAND_PROBABILITY:g} %",
         (1, 1.01),
         (0, 5),
         xycoords="axes fraction",
@@ -215,7 +215,7 @@ _GAP_PIT_LOCAL, _ROW_GAP, _HEIGHT_PIT_LOCAL, _COLUMNS = 0.16, 0.26, 1.05, 4
 _KEY_SIZE_PIT_LOCAL = 7.0
 
 
-def local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
+def plot_local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> Figure:
     """Density of PIT values by bin in each cell: errors of opposite signs here and there, which one
     histogram of all rows hides.
 
@@ -241,15 +241,15 @@ def local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> Figur
     Torres et al., "Model-free local recalibration of neural networks", 2024, Figures 1 (f) and 5
     (c, d).
     """
-    names, bins = _names_and_bins(cells)
+    names, bins = _check_cells(cells)
     rows = -(-len(cells) // _COLUMNS)
     columns = -(-len(cells) // rows)
     width = (
         FULL_WIDTH - _LEFT_PIT_LOCAL - _RIGHT_PIT_LOCAL - (columns - 1) * _GAP_PIT_LOCAL
     ) / columns
     height = _BOTTOM_PIT_LOCAL + rows * _HEIGHT_PIT_LOCAL + (rows - 1) * _ROW_GAP + 0.2 + _HEAD
-    top = 1.06 * max(_highest(found, bins) for found in cells.values())
-    with styled():
+    top = 1.06 * max(_highest_density(found, bins) for found in cells.values())
+    with style_context():
         figure = new_figure(FULL_WIDTH, height)
         for i, (cell, found) in enumerate(cells.items()):
             row, column = divmod(i, columns)
@@ -261,7 +261,7 @@ def local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> Figur
                 width,
                 _HEIGHT_PIT_LOCAL,
             )
-            _draw(axes, found, bins)
+            _draw_cell(axes, found, bins)
             axes.set(xlim=(0, 1), ylim=(0, top), xticks=[0, 0.5, 1], xticklabels=["0", "½", "1"])
             axes.yaxis.set_major_locator(MaxNLocator(3))
             last = i + columns >= len(cells)
@@ -271,20 +271,20 @@ def local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> Figur
             n = f" · {int(next(iter(found.values())).sum()):,} rows"
             room = width - text_size(figure, n, NOTE_SIZE)[0] - 0.05
             axes.set_title(
-                fitted(figure, cell, NOTE_SIZE, room) + n, fontsize=NOTE_SIZE, loc="left", pad=2.5
+                shorten_text(figure, cell, NOTE_SIZE, room) + n, fontsize=NOTE_SIZE, loc="left", pad=2.5
             )
-        _head(figure, names)
+        _draw_cells_head(figure, names)
     return figure
 
 
-def _draw(axes: Axes, found: Mapping[str, np.ndarray], bins: int) -> None:
+def _draw_cell(axes: Axes, found: Mapping[str, np.ndarray], bins: int) -> None:
     n = int(next(iter(found.values())).sum())
-    low, high = binomial_band(n, np.array([1 / bins]))
+    low, high = binomial_interval(n, np.array([1 / bins]))
     axes.fill_between(
         [0, 1], low[0] * bins, high[0] * bins, color=ID_SHADE, linewidth=0, zorder=0.5, gid="band"
     )
     axes.axhline(1, color=BLACK, linewidth=0.6, zorder=1.5, gid="uniform")
-    for name, role in roles(list(found)).items():
+    for name, role in styles_by_name(list(found)).items():
         edges = np.arange(bins + 1) / bins
         axes.stairs(
             found[name] * bins / n,
@@ -297,7 +297,7 @@ def _draw(axes: Axes, found: Mapping[str, np.ndarray], bins: int) -> None:
         )
 
 
-def _head(figure: Figure, names: list[str]) -> None:
+def _draw_cells_head(figure: Figure, names: list[str]) -> None:
     """What the lines are, and what the band is of."""
     width, height = figure.get_size_inches()
     note = "band: 95 % of calibrated cells, bin by bin"
@@ -305,9 +305,9 @@ def _head(figure: Figure, names: list[str]) -> None:
         names
     ) - 0.45
     lines = [Line2D([], [], linewidth=1.2) for _ in names]
-    for line, role in zip(lines, (roles(names)[name] for name in names), strict=True):
+    for line, role in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
         line.set(color=role.color, linestyle=role.linestyle)
-    labels = [fitted(figure, name, _KEY_SIZE_PIT_LOCAL, room) for name in names]
+    labels = [shorten_text(figure, name, _KEY_SIZE_PIT_LOCAL, room) for name in names]
     place = {
         "loc": "upper left",
         "bbox_to_anchor": (_LEFT_PIT_LOCAL / width, 1),
@@ -332,18 +332,18 @@ def _head(figure: Figure, names: list[str]) -> None:
     )
 
 
-def _highest(found: Mapping[str, np.ndarray], bins: int) -> float:
+def _highest_density(found: Mapping[str, np.ndarray], bins: int) -> float:
     n = int(next(iter(found.values())).sum())
     return (
         max(
-            float(binomial_band(n, np.array([1 / bins]))[1][0]),
+            float(binomial_interval(n, np.array([1 / bins]))[1][0]),
             *(float(counts.max()) / n for counts in found.values()),
         )
         * bins
     )
 
 
-def _names_and_bins(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list[str], int]:
+def _check_cells(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list[str], int]:
     names = {tuple(found) for found in cells.values()}
     bins = {len(counts) for found in cells.values() for counts in found.values()}
     same_rows = all(
@@ -357,8 +357,8 @@ def _names_and_bins(cells: Mapping[str, Mapping[str, np.ndarray]]) -> tuple[list
     return list(next(iter(names))), next(iter(bins))
 
 
-@run_figure("pit_histogram")
-def pit_histogram_of_run(run: Drawing, *, bins: Count = 20) -> Any:
+@register_figure("pit_histogram")
+def plot_pit_histogram_from_run(run: RunFigureData, *, bins: Count = 20) -> Any:
     """PIT values of the test rows, the parent's against the recalibrated ones.
 
     Parameters
@@ -369,35 +369,35 @@ def pit_histogram_of_run(run: Drawing, *, bins: Count = 20) -> Any:
     if said is None:
         return None
     y = np.asarray(run.test.y)
-    return pit_histogram(
+    return plot_pit_histogram(
         {name: histogram_of(y, given, bins=bins)["count"] for name, given in said.items()}
     )
 
 
-@run_figure("coverage_against_level")
-def coverage_against_level_of_run(run: Drawing) -> Any:
+@register_figure("coverage_against_level")
+def plot_coverage_against_level_from_run(run: RunFigureData) -> Any:
     """Share of test rows inside central intervals of 5 % to 99 %."""
     said = run.said("distribution", run.test)
     if said is None:
         return None
     y = np.asarray(run.test.y)
     found = {name: coverage_curve(y, given) for name, given in said.items()}
-    return coverage_against_level(
+    return plot_coverage_against_level(
         {name: CoverageCurve(table["level"], table["coverage"]) for name, table in found.items()},
         run.test.n,
     )
 
 
-@run_figure("local_pit_histograms")
-def local_pit_histograms_of_run(run: Drawing, table: str = "local_pit") -> Any:
+@register_figure("local_pit_histograms")
+def plot_local_pit_histograms_from_run(run: RunFigureData, table: str = "local_pit") -> Any:
     """PIT values of the test rows by cell, of the table that metrics=regression_local makes;
     ``table`` is its key in ``metrics``.
     """
-    found = by_name(run, table)
+    found = columns_by_model(run, table)
     if found is None:
         return None
     cells = dict.fromkeys(found[run.names[0]]["cell"].tolist())
-    return local_pit_histograms(
+    return plot_local_pit_histograms(
         {
             str(cell): {name: of["count"][of["cell"] == cell] for name, of in found.items()}
             for cell in cells

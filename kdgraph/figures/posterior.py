@@ -16,18 +16,18 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     FULL_WIDTH,
     add_axes,
-    fitted,
+    shorten_text,
     new_figure,
     posterior_colormap,
-    styled,
+    style_context,
 )
 from kdgraph.parameters import Count, Positive
 
-Box = tuple[float, float, float, float]
+PlotExtent = tuple[float, float, float, float]
 """x0, x1, y0, y1."""
 
 _LEFT, _GAP, _RIGHT, _BOTTOM, _TOP = (
@@ -41,10 +41,10 @@ _PANEL = (FULL_WIDTH - _LEFT - _RIGHT - 2 * _GAP) / 3  # three maps fill the wid
 _TITLE_SIZE = 8.0  # points
 
 
-def posterior_maps(
+def plot_posterior_maps(
     maps: Mapping[str, np.ndarray],
-    extent: Box,
-    id_box: Box | None,
+    extent: PlotExtent,
+    id_box: PlotExtent | None,
     *,
     class_label: str,
     points: np.ndarray | None = None,
@@ -75,18 +75,18 @@ def posterior_maps(
     ValueError
         No map, or one that is not two-dimensional or leaves ``limits``.
     """
-    _check(maps, limits)
+    _check_maps(maps, limits)
     aspect = abs((extent[3] - extent[2]) / (extent[1] - extent[0]))
     panel = min(_PANEL, (FULL_WIDTH - _LEFT - _RIGHT - (len(maps) - 1) * _GAP) / len(maps))
     width = _LEFT + len(maps) * panel + (len(maps) - 1) * _GAP + _RIGHT
-    with styled():
+    with style_context():
         scale = Normalize(*limits)
         figure = new_figure(width, _BOTTOM + panel * aspect + _TOP)
         for i, (title, values) in enumerate(maps.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel * aspect)
             axes.imshow(values, cmap=posterior_colormap(), norm=scale, extent=extent, aspect="auto")
-            _dress(axes, fitted(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0)
-            outline(axes, id_box, extent, labelled=i == 0)
+            _format_axes(axes, shorten_text(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0)
+            outline_training_box(axes, id_box, extent, labelled=i == 0)
             if i == 0 and points is not None:
                 axes.plot(
                     *np.asarray(points).T,
@@ -96,13 +96,13 @@ def posterior_maps(
                     markeredgewidth=0,
                     gid="points",
                 )
-        color_bar(
+        draw_colorbar(
             scale, add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel * aspect), class_label
         )
     return figure
 
 
-def _dress(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) -> None:
+def _format_axes(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) -> None:
     axes.set_title(title, fontsize=_TITLE_SIZE)
     axes.set_xlabel(axis_names[0])
     axes.locator_params(nbins=5, steps=[1, 2, 5, 10])
@@ -114,7 +114,7 @@ def _dress(axes: Axes, title: str, axis_names: tuple[str, str], *, first: bool) 
         axes.tick_params(labelleft=False)
 
 
-def color_bar(scale: Normalize, axes: Axes, label: str) -> None:
+def draw_colorbar(scale: Normalize, axes: Axes, label: str) -> None:
     """Fill ``axes`` with the bar of the posterior's colours."""
     quarters = (0, 0.25, 0.5, 0.75, 1) if (scale.vmin, scale.vmax) == (0, 1) else None
     Colorbar(axes, ScalarMappable(scale, posterior_colormap()), ticks=quarters)
@@ -122,8 +122,8 @@ def color_bar(scale: Normalize, axes: Axes, label: str) -> None:
     axes.set_ylabel(label)
 
 
-def outline(
-    axes: Axes, id_box: Box | None, extent: Box, *, labelled: bool, size: float = 6.5
+def outline_training_box(
+    axes: Axes, id_box: PlotExtent | None, extent: PlotExtent, *, labelled: bool, size: float = 6.5
 ) -> None:
     """Outline where the data are in black dashes on white, seen on every colour; ``labelled`` names
     both sides in this many points.
@@ -172,7 +172,7 @@ def outline(
         )
 
 
-def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
+def _check_maps(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
     if not maps:
         raise ValueError("posterior_maps needs at least one map")
     for title, values in maps.items():
@@ -187,8 +187,8 @@ def _check(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> None:
             )
 
 
-@run_figure("posterior_maps")
-def posterior_maps_of_run(run: Drawing, *, grid: Count = 150, reach: Positive = 2.0) -> Any:
+@register_figure("posterior_maps")
+def plot_posterior_maps_from_run(run: RunFigureData, *, grid: Count = 150, reach: Positive = 2.0) -> Any:
     """Maps of the first class's probability, beside the truth where it is known.
 
     Parameters
@@ -211,6 +211,6 @@ def posterior_maps_of_run(run: Drawing, *, grid: Count = 150, reach: Positive = 
     step_x, step_y = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
     extent = (x[0] - step_x, x[-1] + step_x, y[0] - step_y, y[-1] + step_y)
     id_box = (low[0], high[0], low[1], high[1])
-    return posterior_maps(
+    return plot_posterior_maps(
         maps, extent, id_box, class_label=f"P(class {run.splits.train.classes[0]} | x)"
     )

@@ -9,17 +9,17 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from kdgraph.figures.posterior import Box, color_bar, outline
+from kdgraph.figures.posterior import PlotExtent, draw_colorbar, outline_training_box
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     add_axes,
-    check_points,
-    class_points,
-    fitted,
+    check_class_points,
+    draw_class_points,
+    shorten_text,
     new_figure,
     posterior_colormap,
-    styled,
+    style_context,
 )
 
 _LEFT, _GAP, _BEFORE_BAR, _BAR, _RIGHT = (
@@ -33,11 +33,11 @@ _BOTTOM, _LINE = 0.17, 0.13  # inches below the maps, and of each line of a titl
 _SMALL, _TITLE = 6.0, 7.0  # points
 
 
-def posterior_grid(
+def plot_posterior_grid(
     data: Mapping[str, tuple[np.ndarray, np.ndarray]],
     maps: Mapping[str, Mapping[str, np.ndarray]],
-    extent: Box,
-    id_box: Box,
+    extent: PlotExtent,
+    id_box: PlotExtent,
     *,
     class_label: str,
 ) -> Figure:
@@ -65,7 +65,7 @@ def posterior_grid(
         No row, data that are not two features with labels, a map that is not two-dimensional or
         leaves [0, 1].
     """
-    _check(data, maps)
+    _check_rows(data, maps)
     titles = list(dict.fromkeys(title for drawn in maps.values() for title in drawn))
     columns = ["data", *titles]
     panel = (FULL_WIDTH - _LEFT - _BEFORE_BAR - _BAR - _RIGHT - (len(columns) - 1) * _GAP) / len(
@@ -74,7 +74,7 @@ def posterior_grid(
     panel = min(panel, 1.6)
     top = 0.05 + _LINE * max(title.count("\n") + 1 for title in columns)
     height = _BOTTOM + len(data) * panel + (len(data) - 1) * _GAP + top
-    with styled():
+    with style_context():
         figure = new_figure(
             _LEFT + len(columns) * (panel + _GAP) - _GAP + _BEFORE_BAR + _BAR + _RIGHT, height
         )
@@ -84,14 +84,14 @@ def posterior_grid(
                 if j and title not in maps[row]:
                     continue
                 axes = add_axes(figure, _LEFT + j * (panel + _GAP), bottom, panel, panel)
-                _fill(axes, data[row] if j == 0 else maps[row][title], extent)
-                outline(axes, id_box, extent, labelled=i == 0 and j == 1, size=_SMALL)
-                _dress(axes, extent, first=j == 0, last=i == len(data) - 1)
+                _draw_content(axes, data[row] if j == 0 else maps[row][title], extent)
+                outline_training_box(axes, id_box, extent, labelled=i == 0 and j == 1, size=_SMALL)
+                _format_axes(axes, extent, first=j == 0, last=i == len(data) - 1)
                 if j == 0:
                     axes.set_ylabel(row, fontsize=_TITLE, color=BLACK, labelpad=1)
             if i == 0:
                 for j, title in enumerate(columns):
-                    _name(
+                    _draw_title(
                         figure,
                         title,
                         _LEFT + j * (panel + _GAP) + panel / 2,
@@ -105,20 +105,20 @@ def posterior_grid(
             _BAR,
             len(data) * (panel + _GAP) - _GAP,
         )
-        color_bar(Normalize(0, 1), bar, class_label)
+        draw_colorbar(Normalize(0, 1), bar, class_label)
     return figure
 
 
-def _fill(axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], extent: Box) -> None:
+def _draw_content(axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], extent: PlotExtent) -> None:
     if isinstance(content, tuple):
-        class_points(axes, *content)
+        draw_class_points(axes, *content)
     else:
         axes.imshow(
             content, cmap=posterior_colormap(), norm=Normalize(0, 1), extent=extent, aspect="auto"
         )
 
 
-def _dress(axes: Axes, extent: Box, *, first: bool, last: bool) -> None:
+def _format_axes(axes: Axes, extent: PlotExtent, *, first: bool, last: bool) -> None:
     """Three ticks on the outer panels alone, away from the ends, where the labels of neighbours
     would meet.
     """
@@ -139,15 +139,15 @@ def _dress(axes: Axes, extent: Box, *, first: bool, last: bool) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _name(figure: Figure, title: str, x: float, y: float, width: float) -> None:
+def _draw_title(figure: Figure, title: str, x: float, y: float, width: float) -> None:
     total, height = figure.get_size_inches()
-    text = "\n".join(fitted(figure, line, _TITLE, width) for line in title.split("\n"))
+    text = "\n".join(shorten_text(figure, line, _TITLE, width) for line in title.split("\n"))
     figure.text(
         x / total, y / height, text, ha="center", va="bottom", fontsize=_TITLE, linespacing=1.1
     )
 
 
-def _check(
+def _check_rows(
     data: Mapping[str, tuple[np.ndarray, np.ndarray]], maps: Mapping[str, Mapping[str, np.ndarray]]
 ) -> None:
     if not data or set(data) != set(maps):
@@ -156,7 +156,7 @@ def _check(
             f" {list(maps)}"
         )
     for row, points in data.items():
-        check_points(row, *points)
+        check_class_points(row, *points)
     for row, drawn in maps.items():
         for title, values in drawn.items():
             if np.ndim(values) != 2:

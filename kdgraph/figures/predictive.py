@@ -16,18 +16,18 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.errors import ConfigError
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
+    shorten_text,
     legend_label,
     new_figure,
-    roles,
-    styled,
+    styles_by_name,
+    style_context,
 )
 from kdgraph.parameters import Count
 
@@ -54,7 +54,7 @@ class PredictedRow:
     y: float | None = None
 
 
-def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Figure:
+def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Figure:
     """Densities before and after recalibration, a panel for each row, and where its outcome was.
 
     Parameters
@@ -93,18 +93,18 @@ def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Fi
     panel = min(_WIDEST, (FULL_WIDTH - _LEFT - _RIGHT - (len(rows) - 1) * _GAP) / len(rows))
     width = _LEFT + len(rows) * panel + (len(rows) - 1) * _GAP + _RIGHT
     names = list(rows[0].density)
-    with styled():
+    with style_context():
         figure = new_figure(width, _BOTTOM + _HEIGHT + _HEAD)
         for i, row in enumerate(rows):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, _HEIGHT)
-            _draw(axes, row)
+            _draw_row(axes, row)
             axes.set_xlabel(outcome)
-            axes.set_title(fitted(figure, row.title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
+            axes.set_title(shorten_text(figure, row.title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
         lines = [Line2D([], [], linewidth=1.2) for _ in names]
-        for line, role in zip(lines, (roles(names)[name] for name in names), strict=True):
+        for line, role in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
             line.set(color=role.color, linestyle=role.linestyle)
         labels = [
-            fitted(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5)
+            shorten_text(figure, name, _KEY_SIZE, (width - _LEFT - _RIGHT) / len(names) - 0.5)
             for name in names
         ]
         place = {
@@ -123,8 +123,8 @@ def predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") -> Fi
     return figure
 
 
-def _draw(axes: Axes, row: PredictedRow) -> None:
-    for name, role in roles(list(row.density)).items():
+def _draw_row(axes: Axes, row: PredictedRow) -> None:
+    for name, role in styles_by_name(list(row.density)).items():
         axes.plot(
             row.at,
             row.density[name],
@@ -156,18 +156,18 @@ def _draw(axes: Axes, row: PredictedRow) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
 
 
-_QUANTILES = 400
+_N_QUANTILES = 400
 """Of a distribution without a density, whose density is estimated from them."""
 
 
-_SHOWN = 1e-3
+_TAIL_MASS = 1e-3
 """Mass of a recalibrated or true distribution at either end that is not drawn; of the parent, which
 may be far wider, the outer quarters need not be.
 """
 
 
-@run_figure("predictive_densities")
-def predictive_densities_of_run(run: Drawing, rows: Sequence[int] = (), n_rows: Count = 4) -> Any:
+@register_figure("predictive_densities")
+def plot_predictive_densities_from_run(run: RunFigureData, rows: Sequence[int] = (), n_rows: Count = 4) -> Any:
     """Densities of single test rows before and after recalibration, with the true one where it is
     known, and the outcome.
 
@@ -200,10 +200,10 @@ def predictive_densities_of_run(run: Drawing, rows: Sequence[int] = (), n_rows: 
         rows = order[((np.arange(n_rows) + 0.5) / n_rows * len(order)).astype(int)].tolist()
     every = said if truth is None else {**said, "truth": truth}
     y = np.asarray(run.test.y)
-    return predictive_densities(
+    return plot_predictive_densities(
         [
-            predicted_row(
-                f"test row {i}{_where(run, i)}",
+            make_predicted_row(
+                f"test row {i}{_feature_text(run, i)}",
                 {n: each[i : i + 1] for n, each in every.items()},
                 y[i],
             )
@@ -212,8 +212,8 @@ def predictive_densities_of_run(run: Drawing, rows: Sequence[int] = (), n_rows: 
     )
 
 
-def predicted_row(title: str, said: Mapping[str, Any], y: float) -> Any:
-    """A panel of :func:`kdgraph.figures.predictive_densities`: where the distributions of one row
+def make_predicted_row(title: str, said: Mapping[str, Any], y: float) -> Any:
+    """A panel of :func:`kdgraph.figures.plot_predictive_densities`: where the distributions of one row
     have their mass, and its outcome.
 
     Parameters
@@ -222,7 +222,7 @@ def predicted_row(title: str, said: Mapping[str, Any], y: float) -> Any:
     said : name → distribution of one row; the first is the parent's.
     y : the outcome.
     """
-    outside = [0.25 if i == 0 else _SHOWN for i in range(len(said))]
+    outside = [0.25 if i == 0 else _TAIL_MASS for i in range(len(said))]
     ends = [
         y,
         *(
@@ -234,11 +234,11 @@ def predicted_row(title: str, said: Mapping[str, Any], y: float) -> Any:
     room = 0.15 * float(np.ptp(ends))  # into which the kernel reaches
     at = np.linspace(min(ends) - room, max(ends) + room, 600)
     return PredictedRow(
-        title, at, {name: _density(given, at) for name, given in said.items()}, float(y)
+        title, at, {name: _estimate_density(given, at) for name, given in said.items()}, float(y)
     )
 
 
-def _where(run: Drawing, row: int) -> str:
+def _feature_text(run: RunFigureData, row: int) -> str:
     """The row's features, where there are no more than two."""
     X, names = run.splits.test.X, run.splits.test.feature_names
     return (
@@ -248,10 +248,10 @@ def _where(run: Drawing, row: int) -> str:
     )
 
 
-def _density(given: Any, at: np.ndarray) -> np.ndarray:
+def _estimate_density(given: Any, at: np.ndarray) -> np.ndarray:
     """Float[m] of the distribution of one row."""
     if hasattr(given, "pdf"):
         return given.pdf(at[None])[0]
     from scipy.stats import gaussian_kde
 
-    return gaussian_kde(given.ppf((np.arange(_QUANTILES) + 0.5) / _QUANTILES)[0])(at)
+    return gaussian_kde(given.ppf((np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES)[0])(at)

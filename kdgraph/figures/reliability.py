@@ -14,17 +14,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import Drawing, run_figure
+from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     COLUMN_WIDTH,
     GREY,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
+    shorten_text,
     legend_label,
     new_figure,
-    roles,
-    styled,
+    styles_by_name,
+    style_context,
 )
 from kdgraph.metrics import ReliabilityBins, ece, reliability_bins
 from kdgraph.metrics.compat import Strategy
@@ -36,11 +36,11 @@ _COUNTS, _GAP, _KEY_LINE = 0.62, 0.1, 0.15
 _KEY_SIZE = 7.0  # points
 _NORMAL_95 = 1.959963984540054
 
-Interval = Literal["wilson", "clopper_pearson"]
+AccuracyIntervalName = Literal["wilson", "clopper_pearson"]
 
 
-def reliability_diagram(
-    bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str, float], interval: Interval = "wilson"
+def plot_reliability_diagram(
+    bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str, float], interval: AccuracyIntervalName = "wilson"
 ) -> Figure:
     """Accuracy against confidence by bin with 95 % intervals, above the number of rows in each bin.
 
@@ -67,27 +67,27 @@ def reliability_diagram(
             f"reliability_diagram needs bins and an ECE for the same names, got {sorted(bins)} and"
             f" {sorted(ece)}"
         )
-    with styled():
+    with style_context():
         key = _KEY_LINE * (len(bins) + 1)
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _COUNTS + _GAP + _HEIGHT + key + _TOP)
         below = add_axes(figure, _LEFT, _BOTTOM, _WIDTH, _COUNTS)
         above = add_axes(figure, _LEFT, _BOTTOM + _COUNTS + _GAP, _WIDTH, _HEIGHT, sharex=below)
-        for name, role in roles(list(bins)).items():
-            short = fitted(figure, name, _KEY_SIZE, _WIDTH - 1.2)
-            _curve(
+        for name, role in styles_by_name(list(bins)).items():
+            short = shorten_text(figure, name, _KEY_SIZE, _WIDTH - 1.2)
+            _draw_accuracy(
                 above, f"{legend_label(short)}   ECE {ece[name]:.3f}", bins[name], role, interval
             )
-            _counts(below, short, bins[name], role)
+            _draw_counts(below, short, bins[name], role)
         above.plot(
             [0, 1], [0, 1], color=GREY, linewidth=0.7, zorder=0.5, label="perfectly calibrated"
         )
-        _dress(above, below, list(bins.values()), interval)
+        _format_axes(above, below, list(bins.values()), interval)
         above.legend(
             loc="lower left", bbox_to_anchor=(0, 1.01), labelspacing=0.25, fontsize=_KEY_SIZE
         )
         note = {"ha": "right", "fontsize": _KEY_SIZE - 0.5, "color": GREY}
         above.annotate(
-            _BARS[interval],
+            _INTERVAL_NOTES[interval],
             (1, 1.01),
             (0, 5),
             xycoords="axes fraction",
@@ -138,20 +138,20 @@ def clopper_pearson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.n
     )
 
 
-_INTERVALS = {"wilson": wilson_interval, "clopper_pearson": clopper_pearson_interval}
-_BARS = {"wilson": "bars: 95 % intervals", "clopper_pearson": "bars: exact 95 % intervals"}
+_INTERVAL_FUNCTIONS = {"wilson": wilson_interval, "clopper_pearson": clopper_pearson_interval}
+_INTERVAL_NOTES = {"wilson": "bars: 95 % intervals", "clopper_pearson": "bars: exact 95 % intervals"}
 
 
-def _curve(axes: Axes, label: str, found: ReliabilityBins, role: Role, interval: Interval) -> None:
+def _draw_accuracy(axes: Axes, label: str, found: ReliabilityBins, role: PlotStyle, interval: AccuracyIntervalName) -> None:
     here = found.count > 0
     x, y = found.confidence[here], found.accuracy[here]
-    low, high = _INTERVALS[interval](y, found.count[here])
+    low, high = _INTERVAL_FUNCTIONS[interval](y, found.count[here])
     whole: dict[str, Any] = {"clip_on": False}  # a point at 0 lies on the frame
     axes.vlines(x, low, high, color=role.color, linewidth=0.8, alpha=0.55, gid="intervals", **whole)
     axes.plot(x, y, label=label, **role.line(), **whole)
 
 
-def _counts(axes: Axes, name: str, found: ReliabilityBins, role: Role) -> None:
+def _draw_counts(axes: Axes, name: str, found: ReliabilityBins, role: PlotStyle) -> None:
     edges = np.append(found.lower, found.upper[-1])
     if not role.filled:  # the parent lies behind as a filled shape, the methods are outlines
         axes.stairs(found.count, edges, fill=True, color="#d9d9d9", gid="parent rows")
@@ -160,13 +160,13 @@ def _counts(axes: Axes, name: str, found: ReliabilityBins, role: Role) -> None:
     )
 
 
-def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval: Interval) -> None:
+def _format_axes(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval: AccuracyIntervalName) -> None:
     """Limits that leave out where nothing is: confidences from the lowest populated bin, accuracies
     from the lowest interval.
     """
     left = min(bins.lower[bins.count > 0].min() for bins in found)
     bottom = min(
-        _INTERVALS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[0].min()
+        _INTERVAL_FUNCTIONS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[0].min()
         for bins in found
     )
     bottom = np.floor(10 * min(bottom, left)) / 10
@@ -181,16 +181,16 @@ def _dress(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval:
     below.set_ylim(bottom=0)
 
 
-@run_figure("reliability_diagram")
-def reliability_diagram_of_run(
-    run: Drawing, *, bins: Count = 15, strategy: Strategy = "uniform", interval: Interval = "wilson"
+@register_figure("reliability_diagram")
+def plot_reliability_diagram_from_run(
+    run: RunFigureData, *, bins: Count = 15, strategy: Strategy = "uniform", interval: AccuracyIntervalName = "wilson"
 ) -> Any:
     """Accuracy against confidence on test rows, by bin.
 
     Parameters
     ----------
     bins, strategy : as of :func:`kdgraph.metrics.reliability_bins`.
-    interval : of the share right in each bin, as of :func:`kdgraph.figures.reliability_diagram`.
+    interval : of the share right in each bin, as of :func:`kdgraph.figures.plot_reliability_diagram`.
     """
     tops = run.top(run.test)
     if tops is None:
@@ -201,4 +201,4 @@ def reliability_diagram_of_run(
         for name, top in tops.items()
     }
     errors = {name: ece(y, top, bins=bins, strategy=strategy) for name, top in tops.items()}
-    return reliability_diagram(found, ece=errors, interval=interval)
+    return plot_reliability_diagram(found, ece=errors, interval=interval)

@@ -14,23 +14,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from kdgraph.figures.run_figures import Drawing, by_name, run_figure
+from kdgraph.figures.run_figures import RunFigureData, columns_by_model, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     GREY,
     NOTE_SIZE,
     add_axes,
-    fitted,
-    key_above,
-    key_height,
-    mean_and_sd,
+    shorten_text,
+    draw_legend_above,
+    legend_height,
+    mean_and_sd_over_runs,
     new_figure,
     note_above,
-    role_handles,
-    roles,
+    legend_handles,
+    styles_by_name,
     set_log_scale,
-    styled,
+    style_context,
 )
 
 _LEFT, _RIGHT, _BOTTOM, _GAP, _TOP = 0.5, 0.12, 0.36, 0.12, 0.06  # inches
@@ -40,15 +40,15 @@ _HEIGHT, _LOWER, _NOTE, _LABEL = (
     0.14,
     0.38,
 )  # inches: both panels, a line of the note, how far left an axis is named
-_EVERY = 0.3  # least distance of markers in inches
-Curves = Mapping[str, np.ndarray]
+_MIN_MARKER_DISTANCE = 0.3  # least distance of markers in inches
+RewardCurves = Mapping[str, np.ndarray]
 """Name → Float[r], or Float[s, r], a row for each run; the first is the parent, the others are
 methods.
 """
 
 
-def reward_against_ratio(
-    ratios: np.ndarray, reward: Curves, unsure: Curves, *, band_of: str | None = None
+def plot_reward_against_ratio(
+    ratios: np.ndarray, reward: RewardCurves, unsure: RewardCurves, *, band_of: str | None = None
 ) -> Figure:
     """How much more reward a row methods get than the parent, and the share of rows for which they
     say "unsure".
@@ -79,21 +79,21 @@ def reward_against_ratio(
     the share of "unsure" is ours.
     """
     ratios = np.asarray(ratios, dtype=np.float64)
-    _check(ratios, reward, unsure, band_of)
+    _check_curves(ratios, reward, unsure, band_of)
     names = list(reward)
-    with styled():
-        handles = role_handles(names)
-        top = _TOP + _NOTE * (band_of is not None) + key_height(handles, COLUMN_WIDTH)
+    with style_context():
+        handles = legend_handles(names)
+        top = _TOP + _NOTE * (band_of is not None) + legend_height(handles, COLUMN_WIDTH)
         figure = new_figure(COLUMN_WIDTH, _BOTTOM + _LOWER + _GAP + _HEIGHT + top)
-        key_above(figure, handles)
+        draw_legend_above(figure, handles)
         width = COLUMN_WIDTH - _LEFT - _RIGHT
         above = add_axes(figure, _LEFT, _BOTTOM + _LOWER + _GAP, width, _HEIGHT)
         below = add_axes(figure, _LEFT, _BOTTOM, width, _LOWER)
         for axes, what in ((above, "reward gained (u a row)"), (below, "share “unsure”")):
-            _dress(axes, ratios, what)
+            _format_axes(axes, ratios, what)
         parent = np.atleast_2d(reward[names[0]])
         for name in names:
-            _line(
+            _draw_curve(
                 above,
                 name,
                 names,
@@ -101,12 +101,12 @@ def reward_against_ratio(
                 np.atleast_2d(reward[name]) - parent,
                 band=np.ndim(reward[name]) == 2,
             )
-            _line(below, name, names, ratios, np.atleast_2d(unsure[name]), band=False)
+            _draw_curve(below, name, names, ratios, np.atleast_2d(unsure[name]), band=False)
         above.axhline(0, color=GREY, linewidth=0.6, zorder=1)
         above.tick_params(labelbottom=False)
         below.set(xlabel="cost of a mistake, w/u", ylim=(0, None))
         if band_of is not None:
-            note = fitted(
+            note = shorten_text(
                 figure,
                 f"lines, bands: mean ± 1 sd of {band_of}, against the parent",
                 NOTE_SIZE,
@@ -116,13 +116,13 @@ def reward_against_ratio(
     return figure
 
 
-def _line(
+def _draw_curve(
     axes: Axes, name: str, names: list[str], x: np.ndarray, values: np.ndarray, *, band: bool
 ) -> None:
-    role = roles(names)[name]
-    middle, sd = mean_and_sd(values)
+    role = styles_by_name(names)[name]
+    middle, sd = mean_and_sd_over_runs(values)
     every = max(
-        1, int(np.ceil(len(x) * _EVERY / (axes.get_window_extent().width / axes.figure.dpi)))
+        1, int(np.ceil(len(x) * _MIN_MARKER_DISTANCE / (axes.get_window_extent().width / axes.figure.dpi)))
     )
     style = {"markersize": 3.0, "linewidth": 1.2, "markevery": (names.index(name) % every, every)}
     axes.plot(x, middle, label=name, zorder=2 if name == names[0] else 3, **role.line() | style)
@@ -138,7 +138,7 @@ def _line(
         )
 
 
-def _dress(axes: Axes, ratios: np.ndarray, what: str) -> None:
+def _format_axes(axes: Axes, ratios: np.ndarray, what: str) -> None:
     set_log_scale(axes, "x")
     axes.set(xlim=(ratios[0], ratios[-1]))
     axes.set_ylabel(what, color=BLACK)
@@ -149,7 +149,7 @@ def _dress(axes: Axes, ratios: np.ndarray, what: str) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
-def _check(ratios: np.ndarray, reward: Curves, unsure: Curves, band_of: str | None) -> None:
+def _check_curves(ratios: np.ndarray, reward: RewardCurves, unsure: RewardCurves, band_of: str | None) -> None:
     if ratios.ndim != 1 or len(ratios) < 2 or not (np.diff(ratios) > 0).all() or ratios[0] <= 0:
         raise ValueError("reward_against_ratio needs two or more increasing ratios above 0")
     if len(reward) < 2 or list(reward) != list(unsure):
@@ -174,12 +174,12 @@ def _check(ratios: np.ndarray, reward: Curves, unsure: Curves, band_of: str | No
         raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")
 
 
-@run_figure("reward_against_ratio")
-def reward_against_ratio_of_run(run: Drawing, table: str = "reward_by_ratio") -> Any:
+@register_figure("reward_against_ratio")
+def plot_reward_against_ratio_from_run(run: RunFigureData, table: str = "reward_by_ratio") -> Any:
     """Reward gained over the parent against the cost of a mistake, where ``table``, a key in
     ``metrics``, has two ratios or more.
     """
-    found = by_name(run, table)
+    found = columns_by_model(run, table)
     if found is None:
         return None
     ratios, order = np.unique(found[run.names[0]]["ratio"], return_index=True)
@@ -189,4 +189,4 @@ def reward_against_ratio_of_run(run: Drawing, table: str = "reward_by_ratio") ->
         {name: columns[column][order] for name, columns in found.items()}
         for column in ("reward", "unsure")
     )
-    return reward_against_ratio(ratios, reward, unsure)
+    return plot_reward_against_ratio(ratios, reward, unsure)

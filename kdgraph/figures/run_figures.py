@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _FIGURES: dict[str, Callable[..., Any]] = {}
 
 
-def run_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def register_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that registers a figure of a run under ``name``, its key in
     ``figures.draw`` and the stem of its file.
     """
@@ -43,7 +43,7 @@ def run_figure(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @cache
-def run_figures() -> dict[str, Callable[..., Any]]:
+def registered_figures() -> dict[str, Callable[..., Any]]:
     """Every figure by name; the modules of this folder are imported the first time."""
     package = __name__.rpartition(".")[0]
     for module in pkgutil.iter_modules(import_module(package).__path__):
@@ -52,7 +52,7 @@ def run_figures() -> dict[str, Callable[..., Any]]:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class RunFigureData:
     """A run as its figures see it.
 
     Attributes
@@ -73,17 +73,17 @@ class Drawing:
         """Draw and write every figure that is wanted, by name with its options, and possible;
         returns file names.
         """
-        from kdgraph.figures.style import save
+        from kdgraph.figures.style import save_figure
 
         folder.mkdir(parents=True, exist_ok=True)
         return [
             path.name
             for name, figure in self._figures(draw)
-            for path in save(figure, folder / name, formats, dpi)
+            for path in save_figure(figure, folder / name, formats, dpi)
         ]
 
     def _figures(self, draw: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Figure]]:
-        known = run_figures()
+        known = registered_figures()
         for name, more in draw.items():
             if figure := known[name](self, **(more or {})):
                 yield name, figure
@@ -128,7 +128,7 @@ class Drawing:
     def top(self, found: Predictions) -> dict[str, TopLabel] | None:
         """Name → predicted classes and confidence of a set; None unless both models classify."""
         tops = {
-            name: _top(said) for name, said in zip(self.names, found.models.values(), strict=True)
+            name: _top_label(said) for name, said in zip(self.names, found.models.values(), strict=True)
         }
         return (
             {name: top for name, top in tops.items() if top is not None}
@@ -161,19 +161,19 @@ class Drawing:
         ]
 
 
-def _top(said: Mapping[str, Any]) -> TopLabel | None:
+def _top_label(said: Mapping[str, Any]) -> TopLabel | None:
     if "top" in said:
         return said["top"]
     return TopLabel.of(said["proba"]) if "proba" in said else None
 
 
-def parameter_of(found: Predictions) -> tuple[str, float]:
+def single_parameter(found: Predictions) -> tuple[str, float]:
     """The one parameter of a set, and its value."""
     ((name, value),) = found.params.items()
     return name, value
 
 
-def title_of(found: Predictions) -> str:
+def ood_set_title(found: Predictions) -> str:
     """The set's name above its parameters: ``ellipse``, ``axis 30``."""
     params = ", ".join(
         f"{value:g}" if name == found.ood else f"{name} {value:g}"
@@ -182,7 +182,7 @@ def title_of(found: Predictions) -> str:
     return f"{found.ood}\n{params}" if params else str(found.ood)
 
 
-def mean_confidence(run: Drawing, sets: list[Predictions]) -> dict[str, np.ndarray] | None:
+def mean_confidence_by_set(run: RunFigureData, sets: list[Predictions]) -> dict[str, np.ndarray] | None:
     """Name → Float[s], mean confidence on each of the sets; None where a model does not
     classify.
     """
@@ -192,10 +192,10 @@ def mean_confidence(run: Drawing, sets: list[Predictions]) -> dict[str, np.ndarr
     return {name: np.array([each[name].mean() for each in said if each]) for name in run.names}
 
 
-Columns = dict[str, np.ndarray]
+TableColumns = dict[str, np.ndarray]
 
 
-def by_name(run: Drawing, table: str) -> dict[str, Columns] | None:
+def columns_by_model(run: RunFigureData, table: str) -> dict[str, TableColumns] | None:
     """Name of each of the two models → the columns of its rows on the test set; None where the
     table was not measured.
     """
@@ -213,6 +213,6 @@ def by_name(run: Drawing, table: str) -> dict[str, Columns] | None:
     }
 
 
-def column_of(found: Mapping[str, Columns], column: str) -> Columns:
+def select_column(found: Mapping[str, TableColumns], column: str) -> TableColumns:
     """Name → one of its columns."""
     return {name: columns[column] for name, columns in found.items()}

@@ -24,11 +24,11 @@ from kdgraph.figures.style import (
     PURPLE,
     VERMILLION,
     add_axes,
-    fitted,
+    shorten_text,
     legend_label,
     new_figure,
     set_log_scale,
-    styled,
+    style_context,
 )
 from kdgraph.metrics import ReliabilityBins
 
@@ -43,18 +43,18 @@ _LEFT, _GAP, _RIGHT, _BOTTOM, _HEIGHT, _LINE, _NOTE = (
 )  # inches
 _WIDTH = (FULL_WIDTH - _LEFT - _GAP - _RIGHT) / 2
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)))
-_OF_DENSITY = tuple(zip((GREEN, ORANGE, BLACK, PURPLE), _DASHES, strict=True))
-_OF_CONFIDENCE = tuple(zip((BLUE, VERMILLION, PURPLE, GREEN), _DASHES, strict=True))
-AT_MOST = len(_DASHES)
+_DENSITY_STYLES = tuple(zip((GREEN, ORANGE, BLACK, PURPLE), _DASHES, strict=True))
+_CONFIDENCE_STYLES = tuple(zip((BLUE, VERMILLION, PURPLE, GREEN), _DASHES, strict=True))
+MAX_LINES = len(_DASHES)
 """Lines in a panel that can be told apart."""
 
-Line = tuple[np.ndarray, np.ndarray]
+ScoreCurve = tuple[np.ndarray, np.ndarray]
 """Scores, rising, and what is there: Float[n] both."""
 
 
-def score_densities(
-    densities: Mapping[str, Line],
-    confidence: Mapping[str, Line],
+def plot_score_densities(
+    densities: Mapping[str, ScoreCurve],
+    confidence: Mapping[str, ScoreCurve],
     histogram: ReliabilityBins | None = None,
     *,
     density_label: str = "density",
@@ -67,7 +67,7 @@ def score_densities(
 
     Parameters
     ----------
-    densities : name ("right rows") → scores and density; up to :data:`AT_MOST`.
+    densities : name ("right rows") → scores and density; up to :data:`MAX_LINES`.
     confidence : name → scores and confidence; as many.
     histogram : bins of the score, on the scale of the lines, against whether the prediction is
     right; steps with 95 % intervals (Wilson's).
@@ -89,19 +89,19 @@ def score_densities(
     -----
     Salamon et al., Figures 5, 6 and 15.
     """
-    _check(densities, confidence)
+    _check_lines(densities, confidence)
     head = _LINE * max(len(densities), len(confidence) + (histogram is not None)) + 0.08
     foot = _BOTTOM + (_NOTE if note else 0)
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, foot + _HEIGHT + head)
         left, right = (
             add_axes(figure, _LEFT + i * (_WIDTH + _GAP), foot, _WIDTH, _HEIGHT) for i in range(2)
         )
-        _lines(left, densities, _OF_DENSITY, "density")
-        _scale(left, densities, log)
+        _draw_lines(left, densities, _DENSITY_STYLES, "density")
+        _set_density_scale(left, densities, log)
         if histogram is not None:
-            _steps(right, histogram)
-        _lines(right, confidence, _OF_CONFIDENCE, "confidence")
+            _draw_steps(right, histogram)
+        _draw_lines(right, confidence, _CONFIDENCE_STYLES, "confidence")
         right.set_ylim(-0.02, 1.02)
         ends = [
             float(at)
@@ -114,7 +114,7 @@ def score_densities(
                 loc="lower left", bbox_to_anchor=(0, 1.0), fontsize=NOTE_SIZE, labelspacing=0.2
             )
         if note:
-            text = fitted(figure, note, NOTE_SIZE, FULL_WIDTH - 0.1)
+            text = shorten_text(figure, note, NOTE_SIZE, FULL_WIDTH - 0.1)
             figure.text(
                 0.5,
                 0.03 / figure.get_figheight(),
@@ -127,8 +127,8 @@ def score_densities(
     return figure
 
 
-def _lines(
-    axes: Axes, lines: Mapping[str, Line], styles: tuple[tuple[str, Any], ...], kind: str
+def _draw_lines(
+    axes: Axes, lines: Mapping[str, ScoreCurve], styles: tuple[tuple[str, Any], ...], kind: str
 ) -> None:
     for (name, (score, value)), (color, dashes) in zip(lines.items(), styles, strict=False):
         axes.plot(
@@ -143,7 +143,7 @@ def _lines(
         )
 
 
-def _scale(axes: Axes, densities: Mapping[str, Line], log: bool) -> None:
+def _set_density_scale(axes: Axes, densities: Mapping[str, ScoreCurve], log: bool) -> None:
     most = max(float(np.max(value)) for _, value in densities.values())
     if log:
         least = min(float(np.max(value)) for _, value in densities.values())
@@ -154,7 +154,7 @@ def _scale(axes: Axes, densities: Mapping[str, Line], log: bool) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
 
 
-def _steps(axes: Axes, bins: ReliabilityBins) -> None:
+def _draw_steps(axes: Axes, bins: ReliabilityBins) -> None:
     """Shares of right rows, level in each bin that has any, with an interval in its middle."""
     here = bins.count > 0
     edges, label = [*bins.lower, bins.upper[-1]], "share right, with 95 % intervals"
@@ -173,11 +173,11 @@ def _steps(axes: Axes, bins: ReliabilityBins) -> None:
     axes.vlines(middle, *ends, gid="intervals", color=BLACK, linewidth=0.6, alpha=0.7, zorder=2)
 
 
-def _check(densities: Mapping[str, Line], confidence: Mapping[str, Line]) -> None:
+def _check_lines(densities: Mapping[str, ScoreCurve], confidence: Mapping[str, ScoreCurve]) -> None:
     for what, lines in (("densities", densities), ("confidence", confidence)):
-        if not 1 <= len(lines) <= AT_MOST:
+        if not 1 <= len(lines) <= MAX_LINES:
             raise ValueError(
-                f"score_densities draws 1 to {AT_MOST} lines of {what}, got {len(lines)}"
+                f"score_densities draws 1 to {MAX_LINES} lines of {what}, got {len(lines)}"
             )
         for name, (score, value) in lines.items():
             if np.ndim(score) != 1 or np.shape(score) != np.shape(value) or not len(score):

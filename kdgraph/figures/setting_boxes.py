@@ -17,14 +17,14 @@ from kdgraph.figures.style import (
     FULL_WIDTH,
     GREY,
     NOTE_SIZE,
-    Role,
+    PlotStyle,
     add_axes,
-    fitted,
+    shorten_text,
     legend_label,
     new_figure,
-    roles,
+    styles_by_name,
     set_log_scale,
-    styled,
+    style_context,
     text_size,
 )
 
@@ -33,12 +33,12 @@ _HEIGHT, _KEY_SIZE = 1.9, 7.0
 _FILL = 0.35  # alpha
 _PATCH = 0.5  # inches of a patch of the key, with the room around it
 
-Settings = Mapping[str, Mapping[str, np.ndarray]]
+ValuesBySetting = Mapping[str, Mapping[str, np.ndarray]]
 """Setting ("10³") → method → Float[r], one for each repetition."""
 
 
-def boxes_by_setting(
-    panels: Mapping[str, Settings],
+def plot_boxes_by_setting(
+    panels: Mapping[str, ValuesBySetting],
     setting: str,
     ideal: Mapping[str, float] | None = None,
     *,
@@ -84,11 +84,11 @@ def boxes_by_setting(
         )
     )
     width = (FULL_WIDTH - _LEFT - _RIGHT - (len(panels) - 1) * _GAP) / len(panels)
-    with styled():
+    with style_context():
         figure = new_figure(FULL_WIDTH, _BOTTOM + _HEIGHT + _HEAD)
         for i, (title, settings) in enumerate(panels.items()):
             axes = add_axes(figure, _LEFT + i * (width + _GAP), _BOTTOM, width, _HEIGHT)
-            _draw(axes, settings, names)
+            _draw_boxes(axes, settings, names)
             if ideal and title in ideal:
                 axes.axhline(
                     ideal[title],
@@ -102,14 +102,14 @@ def boxes_by_setting(
                 set_log_scale(axes, "y")
             axes.set(xlabel=setting)
             axes.set_title(title, fontsize=8, pad=3)
-        _key(figure, names, panels, has_ideal=bool(ideal))
+        _draw_legend(figure, names, panels, has_ideal=bool(ideal))
     return figure
 
 
-def _draw(axes: Axes, settings: Settings, names: list[str]) -> None:
+def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None:
     step = 0.8 / len(names)
     for place, found in enumerate(settings.values()):
-        for name, role in roles(names).items():
+        for name, role in styles_by_name(names).items():
             if name not in found:
                 continue
             at = place + (names.index(name) - (len(names) - 1) / 2) * step
@@ -133,27 +133,27 @@ def _draw(axes: Axes, settings: Settings, names: list[str]) -> None:
                 flierprops=marks,
                 medianprops={"color": role.color, "linewidth": 1.6},
             )
-            drawn["boxes"][0].set_facecolor((*_rgb(role.color), _FILL if role.filled else 0.0))
+            drawn["boxes"][0].set_facecolor((*_to_rgb(role.color), _FILL if role.filled else 0.0))
             drawn["boxes"][0].set_gid(f"box {name}")
-            axes.plot([at], [np.median(found[name])], **_mark(role))
+            axes.plot([at], [np.median(found[name])], **_median_marker(role))
     axes.set(
         xlim=(-0.5, len(settings) - 0.5), xticks=range(len(settings)), xticklabels=list(settings)
     )
     axes.tick_params(axis="x", length=0)
 
 
-def _key(
-    figure: Figure, names: list[str], panels: Mapping[str, Settings], *, has_ideal: bool
+def _draw_legend(
+    figure: Figure, names: list[str], panels: Mapping[str, ValuesBySetting], *, has_ideal: bool
 ) -> None:
     """What the boxes are, as far as there is room for their names, and of how many repetitions."""
     width, height = figure.get_size_inches()
-    looks = [roles(names)[name] for name in names]
+    looks = [styles_by_name(names)[name] for name in names]
     patches = [
-        Patch(edgecolor=look.color, facecolor=(*_rgb(look.color), _FILL if look.filled else 0.0))
+        Patch(edgecolor=look.color, facecolor=(*_to_rgb(look.color), _FILL if look.filled else 0.0))
         for look in looks
     ]
     handles: list[Any] = list(
-        zip(patches, (Line2D([], [], **_mark(look)) for look in looks), strict=True)
+        zip(patches, (Line2D([], [], **_median_marker(look)) for look in looks), strict=True)
     )
     counts = {
         len(values)
@@ -170,7 +170,7 @@ def _key(
     labels = (
         list(names)
         if sum(taken) <= room
-        else [fitted(figure, name, _KEY_SIZE, room / len(names)) for name in names]
+        else [shorten_text(figure, name, _KEY_SIZE, room / len(names)) for name in names]
     )
     place = {
         "loc": "upper left",
@@ -197,7 +197,7 @@ def _key(
     )
 
 
-def _mark(role: Role) -> dict[str, Any]:
+def _median_marker(role: PlotStyle) -> dict[str, Any]:
     """On the median: what tells boxes apart in greyscale."""
     face = role.color if role.filled else "white"
     return {
@@ -210,7 +210,7 @@ def _mark(role: Role) -> dict[str, Any]:
     }
 
 
-def _rgb(color: str) -> tuple[float, float, float]:
+def _to_rgb(color: str) -> tuple[float, float, float]:
     from matplotlib.colors import to_rgb
 
     return to_rgb(color)

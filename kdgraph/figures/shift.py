@@ -12,21 +12,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import Drawing, mean_confidence, parameter_of, run_figure
+from kdgraph.figures.run_figures import RunFigureData, mean_confidence_by_set, single_parameter, register_figure
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
     ID_SHADE,
     LABEL_SIZE,
-    Bands,
+    CurveBands,
     add_axes,
-    confidence_floor,
-    fitted,
-    label_ends,
+    confidence_axis_start,
+    shorten_text,
+    label_line_ends,
     new_figure,
     note_above,
-    roles,
-    styled,
+    styles_by_name,
+    style_context,
     text_size,
 )
 
@@ -43,16 +43,16 @@ _LEFT, _GAP, _TOP, _BOTTOM, _HEIGHT = (
 _LONGEST_LABEL, _BAND_LINE = 1.0, 0.13  # inches
 _PER_ROW = 3
 _MARKER_SIZE, _ID_WIDTH = 2.8, 5.0  # points; a panel is 120 points wide and has up to 17 values
-Curves = Mapping[str, np.ndarray]
+ShiftCurves = Mapping[str, np.ndarray]
 
 
-def confidence_against_shift(
-    curves: Mapping[str, Curves],
+def plot_confidence_against_shift(
+    curves: Mapping[str, ShiftCurves],
     values: Mapping[str, np.ndarray],
     prior: float,
     *,
     id_values: Mapping[str, Sequence[float]] | None = None,
-    bands: Mapping[str, Bands] | None = None,
+    bands: Mapping[str, CurveBands] | None = None,
     band_of: str | None = None,
 ) -> Figure:
     """Mean max confidence of each model on sets that leave the training data by degrees, as Figure
@@ -80,25 +80,25 @@ def confidence_against_shift(
         what they are.
     """
     values = {panel: np.asarray(given, dtype=np.float64) for panel, given in values.items()}
-    _check(curves, values, bands, band_of)
+    _check_curves(curves, values, bands, band_of)
     names = list(next(iter(curves.values())))
     lows = [low for drawn in (bands or {}).values() for low, _ in drawn.values()]
-    floor = confidence_floor(
+    floor = confidence_axis_start(
         [prior, *(line for drawn in curves.values() for line in drawn.values()), *lows]
     )
-    with styled():
-        figure, panels, labels = _empty(
+    with style_context():
+        figure, panels, labels = _make_panels(
             list(curves), [f"prior {prior:.3f}", *names], _BAND_LINE if band_of else 0.0
         )
         for i, (panel, axes) in enumerate(panels.items()):
-            _dress(axes, panel, values[panel], floor, first=i % _PER_ROW == 0)
+            _format_axes(axes, panel, values[panel], floor, first=i % _PER_ROW == 0)
             axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
-            _mark(axes, (id_values or {}).get(panel, ()))
-            _draw(axes, curves[panel], values[panel], (bands or {}).get(panel, {}))
+            _mark_id_values(axes, (id_values or {}).get(panel, ()))
+            _draw_curves(axes, curves[panel], values[panel], (bands or {}).get(panel, {}))
             if i % _PER_ROW == _PER_ROW - 1 or i == len(panels) - 1:
                 ends = [prior, *(float(curves[panel][name][-1]) for name in names)]
-                label_ends(
-                    axes, labels, ends, [BLACK, *(role.color for role in roles(names).values())]
+                label_line_ends(
+                    axes, labels, ends, [BLACK, *(role.color for role in styles_by_name(names).values())]
                 )
         if band_of:
             axes = panels[next(iter(curves))]
@@ -106,14 +106,14 @@ def confidence_against_shift(
     return figure
 
 
-def _empty(
+def _make_panels(
     titles: Sequence[str], names: Sequence[str], above: float
 ) -> tuple[Figure, dict[str, Axes], list[str]]:
     """A figure with a panel for each title, left to right and top to bottom, and the names as short
     as the right margin needs them.
     """
     measure = new_figure(1, 1)
-    labels = [fitted(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
+    labels = [shorten_text(measure, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
     margin = 0.12 + max(text_size(measure, label, LABEL_SIZE)[0] for label in labels)
     panel = (FULL_WIDTH - _LEFT - margin - (_PER_ROW - 1) * _GAP) / _PER_ROW
     columns, rows = min(len(titles), _PER_ROW), -(-len(titles) // _PER_ROW)
@@ -133,7 +133,7 @@ def _empty(
     )
 
 
-def _dress(axes: Axes, label: str, values: np.ndarray, floor: float, *, first: bool) -> None:
+def _format_axes(axes: Axes, label: str, values: np.ndarray, floor: float, *, first: bool) -> None:
     room = 0.04 * (values[-1] - values[0])  # so that a mark at an end is seen
     axes.set(
         xlim=(values[0] - room, values[-1] + room),
@@ -148,7 +148,7 @@ def _dress(axes: Axes, label: str, values: np.ndarray, floor: float, *, first: b
         axes.tick_params(labelleft=False)
 
 
-def _mark(axes: Axes, id_values: Sequence[float]) -> None:
+def _mark_id_values(axes: Axes, id_values: Sequence[float]) -> None:
     """A stripe and a word where the sets are in distribution."""
     for value in id_values:
         axes.axvline(
@@ -162,8 +162,8 @@ def _mark(axes: Axes, id_values: Sequence[float]) -> None:
         note_above(axes, "ID", value, "center", 3)
 
 
-def _draw(axes: Axes, curves: Curves, values: np.ndarray, bands: Bands) -> None:
-    for name, role in roles(list(curves)).items():
+def _draw_curves(axes: Axes, curves: ShiftCurves, values: np.ndarray, bands: CurveBands) -> None:
+    for name, role in styles_by_name(list(curves)).items():
         axes.plot(
             values,
             curves[name],
@@ -179,10 +179,10 @@ def _draw(axes: Axes, curves: Curves, values: np.ndarray, bands: Bands) -> None:
             )
 
 
-def _check(
-    curves: Mapping[str, Curves],
+def _check_curves(
+    curves: Mapping[str, ShiftCurves],
     values: Mapping[str, np.ndarray],
-    bands: Mapping[str, Bands] | None,
+    bands: Mapping[str, CurveBands] | None,
     band_of: str | None,
 ) -> None:
     if not curves or set(curves) != set(values):
@@ -211,25 +211,25 @@ def _check(
         raise ValueError("band_of must say what the bands are, e.g. '25 to 75 % of 10 seeds'")
 
 
-@run_figure("confidence_against_shift")
-def confidence_against_shift_of_run(run: Drawing) -> Any:
+@register_figure("confidence_against_shift")
+def plot_confidence_against_shift_from_run(run: RunFigureData) -> Any:
     """Mean confidence along each family of sets that leads away from the data."""
     families = {
-        axis_label(family[0]): family
+        shift_axis_label(family[0]): family
         for family in run.families()
         if len(family) > 1 and "radius" not in family[0].params
     }
     curves = {
         label: means
         for label, family in families.items()
-        if (means := mean_confidence(run, family)) is not None
+        if (means := mean_confidence_by_set(run, family)) is not None
     }
     if not curves or run.prior is None:
         return None
     values = {
-        label: np.array([parameter_of(one)[1] for one in families[label]]) for label in curves
+        label: np.array([single_parameter(one)[1] for one in families[label]]) for label in curves
     }
-    return confidence_against_shift(
+    return plot_confidence_against_shift(
         curves,
         values,
         run.prior,
@@ -237,7 +237,7 @@ def confidence_against_shift_of_run(run: Drawing) -> Any:
     )
 
 
-def axis_label(found: Predictions) -> str:
+def shift_axis_label(found: Predictions) -> str:
     """``axis of the ellipse``; ``intensity`` alone where family and parameter have one name."""
-    name = parameter_of(found)[0]
+    name = single_parameter(found)[0]
     return name if name == found.ood else f"{name} of the {found.ood}"

@@ -57,7 +57,7 @@ ID_SHADE = "#ececec"
 
 
 @dataclass(frozen=True)
-class Role:
+class PlotStyle:
     """How one thing is drawn in every figure; the marker and the dashes carry it where there is no
     colour.
     """
@@ -79,22 +79,22 @@ class Role:
         }
 
 
-TRUTH = Role(BLACK, marker="")
-PARENT = Role(GREY, linestyle=(0, (3.2, 1.6)), marker="s", filled=False)
-METHODS = (
-    Role(BLUE),
-    Role(VERMILLION, marker="^"),
-    Role(GREEN, marker="D"),
-    Role(PURPLE, marker="v"),
-    Role(ORANGE, marker="P"),
-    Role(SKY, marker="X"),
+TRUTH_STYLE = PlotStyle(BLACK, marker="")
+PARENT_STYLE = PlotStyle(GREY, linestyle=(0, (3.2, 1.6)), marker="s", filled=False)
+METHOD_STYLES = (
+    PlotStyle(BLUE),
+    PlotStyle(VERMILLION, marker="^"),
+    PlotStyle(GREEN, marker="D"),
+    PlotStyle(PURPLE, marker="v"),
+    PlotStyle(ORANGE, marker="P"),
+    PlotStyle(SKY, marker="X"),
 )
 
 
 _DOTTED = (0, (1.0, 1.2))
 
 
-def roles(names: Sequence[str]) -> dict[str, Role]:
+def styles_by_name(names: Sequence[str]) -> dict[str, PlotStyle]:
     """Roles by position: the first name is the parent, the others are methods; "truth" is the truth
     wherever it stands.
 
@@ -102,23 +102,23 @@ def roles(names: Sequence[str]) -> dict[str, Role]:
     looks repeat, and nothing tells the thirteenth from the first.
     """
     drawn = [name for name in names if name != "truth"]
-    again = tuple(replace(role, linestyle=_DOTTED, filled=False) for role in METHODS)
-    by_position = (PARENT, *((METHODS + again)[i % (2 * len(METHODS))] for i in range(len(drawn))))
+    again = tuple(replace(role, linestyle=_DOTTED, filled=False) for role in METHOD_STYLES)
+    by_position = (PARENT_STYLE, *((METHOD_STYLES + again)[i % (2 * len(METHOD_STYLES))] for i in range(len(drawn))))
     return dict(zip(drawn, by_position, strict=False)) | (
-        {"truth": TRUTH} if "truth" in names else {}
+        {"truth": TRUTH_STYLE} if "truth" in names else {}
     )
 
 
-_NO_TRACE = {
+_REPRODUCIBLE_METADATA = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
 }
-_lock = threading.RLock()
+_RC_LOCK = threading.RLock()
 
 
 @cache
-def _settings() -> dict[Any, Any]:
+def _rc_params() -> dict[Any, Any]:
     with as_file(files("kdgraph.figures") / "kdgraph.mplstyle") as path:
         ours = matplotlib.rc_params_from_file(path, use_default_template=False)
     theirs = {
@@ -130,11 +130,11 @@ def _settings() -> dict[Any, Any]:
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def style_context() -> Iterator[None]:
     """Draw as kdgraph draws, whatever the user's matplotlibrc says; matplotlib's settings are
     global, so one thread at a time.
     """
-    with _lock, matplotlib.rc_context(_settings()):
+    with _RC_LOCK, matplotlib.rc_context(_rc_params()):
         yield
 
 
@@ -164,7 +164,7 @@ def text_size(figure: Figure, text: str, size: float) -> tuple[float, float]:
     return box.width / figure.dpi, box.height / figure.dpi
 
 
-def fitted(figure: Figure, text: str, size: float, width: float) -> str:
+def shorten_text(figure: Figure, text: str, size: float, width: float) -> str:
     """``text``, with its middle left out if it would be wider than ``width`` inches: names of
     methods differ at both ends.
     """
@@ -176,7 +176,7 @@ def fitted(figure: Figure, text: str, size: float, width: float) -> str:
     return short
 
 
-def two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]:
+def split_in_two_lines(figure: Figure, text: str, size: float, width: float) -> list[str]:
     """``text`` cut at the space nearest to its middle, if it is wider than ``width`` inches and has
     one.
     """
@@ -196,7 +196,7 @@ def legend_label(name: str) -> str:
     return f"\N{HAIR SPACE}{name}" if name.startswith("_") else name
 
 
-class PowersOfTen(LogFormatterSciNotation):
+class PowerOfTenFormatter(LogFormatterSciNotation):
     """Tick labels such as 10⁻³, chosen as matplotlib chooses them, without its mathtext."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
@@ -213,11 +213,11 @@ def set_log_scale(axes: Axes, which: Literal["x", "y"]) -> None:
     """Make an axis logarithmic, with powers of ten at its ticks."""
     axes.set(**{f"{which}scale": "log"})
     axis = {"x": axes.xaxis, "y": axes.yaxis}[which]
-    axis.set_major_formatter(PowersOfTen())
-    axis.set_minor_formatter(PowersOfTen())
+    axis.set_major_formatter(PowerOfTenFormatter())
+    axis.set_minor_formatter(PowerOfTenFormatter())
 
 
-_TOLD = {
+_METADATA_KEYS = {
     "svg": ("Title", "Description"),
     "png": ("Title", "Description"),
     "pdf": ("Title", "Subject"),
@@ -225,7 +225,7 @@ _TOLD = {
 """What formats call a title and what is shown."""
 
 
-def save(
+def save_figure(
     figure: Figure,
     stem: Path | str,
     formats: Sequence[str] = ("svg", "png"),
@@ -246,14 +246,14 @@ def save(
     paths = [
         stem.parent / f"{stem.name}.{kind}" for kind in formats
     ]  # with_suffix would cut a name such as "radius_1.5"
-    with styled():
+    with style_context():
         for path, kind in zip(paths, formats, strict=True):
-            told = dict(zip(_TOLD.get(kind, ()), (title, shows), strict=False))
+            told = dict(zip(_METADATA_KEYS.get(kind, ()), (title, shows), strict=False))
             figure.savefig(
                 path,
                 format=kind,
                 dpi=dpi,
-                metadata=_NO_TRACE.get(kind, {})
+                metadata=_REPRODUCIBLE_METADATA.get(kind, {})
                 | {key: text for key, text in told.items() if text},
             )
     return paths
@@ -279,10 +279,10 @@ def posterior_colormap(n: int = 256) -> ListedColormap:
     lab = np.stack(
         [np.interp(at, (0, 0.5, 1), ends) for ends in zip(LOW, MIDDLE, HIGH, strict=True)], axis=1
     )
-    return ListedColormap(_srgb(lab), name="kdgraph_posterior")
+    return ListedColormap(_oklab_to_srgb(lab), name="kdgraph_posterior")
 
 
-def _srgb(lab: np.ndarray) -> np.ndarray:
+def _oklab_to_srgb(lab: np.ndarray) -> np.ndarray:
     """Float[n, 3] in OKLab → Float[n, 3] in sRGB, clipped to [0, 1]."""
     to_lms = np.array(
         [
@@ -304,11 +304,11 @@ def _srgb(lab: np.ndarray) -> np.ndarray:
 
 LABEL_SIZE, NOTE_SIZE = 7.0, 6.5
 """Points."""
-Bands = Mapping[str, tuple[np.ndarray, np.ndarray]]
+CurveBands = Mapping[str, tuple[np.ndarray, np.ndarray]]
 """Name → (lower, upper)."""
 
 
-def spread(
+def spread_positions(
     wanted: Sequence[float], gap: float, low: float = -np.inf, high: float = np.inf
 ) -> np.ndarray:
     """Float[m]: positions nearest to the wanted ones (least squares) that keep their order and are
@@ -321,9 +321,9 @@ def spread(
     blocks: list[list[float]] = []
     for value in np.asarray(wanted, dtype=np.float64)[order]:
         blocks.append([float(value)])
-        while len(blocks) > 1 and _bottom(blocks[-1], gap) - _top(blocks[-2], gap) < gap:
+        while len(blocks) > 1 and _lowest_position(blocks[-1], gap) - _highest_position(blocks[-2], gap) < gap:
             blocks[-2:] = [blocks[-2] + blocks[-1]]
-    placed = np.concatenate([_bottom(block, gap) + gap * np.arange(len(block)) for block in blocks])
+    placed = np.concatenate([_lowest_position(block, gap) + gap * np.arange(len(block)) for block in blocks])
     rank = np.arange(len(placed))
     placed = np.maximum(np.minimum(placed, high - gap * rank[::-1]), low + gap * rank)
     result = np.empty(len(order))
@@ -331,15 +331,15 @@ def spread(
     return result
 
 
-def _bottom(block: list[float], gap: float) -> float:
+def _lowest_position(block: list[float], gap: float) -> float:
     return float(np.mean(block)) - gap * (len(block) - 1) / 2
 
 
-def _top(block: list[float], gap: float) -> float:
+def _highest_position(block: list[float], gap: float) -> float:
     return float(np.mean(block)) + gap * (len(block) - 1) / 2
 
 
-def label_ends(
+def label_line_ends(
     axes: Axes, labels: Sequence[str], ends: Sequence[float], colors: Sequence[str]
 ) -> None:
     """Name every line at its right end, moved apart where they would overlap."""
@@ -348,7 +348,7 @@ def label_ends(
     line_height = 1.25 * LABEL_SIZE / 72 / height * (high - low)
     for label, y, color in zip(
         labels,
-        spread(ends, line_height, low + line_height / 2, high - line_height / 2),
+        spread_positions(ends, line_height, low + line_height / 2, high - line_height / 2),
         colors,
         strict=True,
     ):
@@ -382,7 +382,7 @@ def note_above(
     )
 
 
-def confidence_floor(lines: Iterable[np.ndarray | float]) -> float:
+def confidence_axis_start(lines: Iterable[np.ndarray | float]) -> float:
     """Where an axis of confidence begins: a multiple of .05 with some room below the lowest of
     these lines, Float[…] or numbers.
     """
@@ -397,21 +397,21 @@ _SPACING, _HANDLE, _PAD = (
 _LINE, _ROOM, _LONGEST = 0.135, 0.06, 2.0  # inches: a line, below the last, the longest name
 
 
-def role_handles(names: Sequence[str]) -> list[Line2D]:
+def legend_handles(names: Sequence[str]) -> list[Line2D]:
     """What says how curves of these names are drawn, the parent's first: of
-    :func:`~kdgraph.figures.style.roles`.
+    :func:`~kdgraph.figures.style.styles_by_name`.
     """
     blank = new_figure(1, 1)
     handles = [
-        Line2D([], [], label=legend_label(fitted(blank, name, NOTE_SIZE, _LONGEST)))
+        Line2D([], [], label=legend_label(shorten_text(blank, name, NOTE_SIZE, _LONGEST)))
         for name in names
     ]
-    for handle, role in zip(handles, roles(names).values(), strict=True):
+    for handle, role in zip(handles, styles_by_name(names).values(), strict=True):
         handle.set(**role.line())
     return handles
 
 
-def key_columns(handles: Sequence[Line2D], width: float) -> int:
+def _legend_columns(handles: Sequence[Line2D], width: float) -> int:
     """How many entries fit beside each other into ``width`` inches; entries of one column have the
     width of its widest.
     """
@@ -428,17 +428,17 @@ def key_columns(handles: Sequence[Line2D], width: float) -> int:
     return 1
 
 
-def key_height(handles: Sequence[Line2D], width: float) -> float:
-    """Inches that :func:`key_above` takes."""
-    return _LINE * -(-len(handles) // key_columns(handles, width)) + _ROOM if handles else 0.0
+def legend_height(handles: Sequence[Line2D], width: float) -> float:
+    """Inches that :func:`draw_legend_above` takes."""
+    return _LINE * -(-len(handles) // _legend_columns(handles, width)) + _ROOM if handles else 0.0
 
 
-def key_above(figure: Figure, handles: Sequence[Line2D]) -> None:
+def draw_legend_above(figure: Figure, handles: Sequence[Line2D]) -> None:
     """Say at the upper edge what lines are."""
     if handles:
         figure.legend(
             handles=list(handles),
-            ncols=key_columns(handles, figure.get_figwidth()),
+            ncols=_legend_columns(handles, figure.get_figwidth()),
             loc="upper center",
             borderaxespad=0.2,
             columnspacing=_SPACING,
@@ -448,7 +448,7 @@ def key_above(figure: Figure, handles: Sequence[Line2D]) -> None:
         )
 
 
-def mean_and_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_sd_over_runs(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Float[b] each, of Float[s, b] or of one run's Float[b]: over the runs that have a number.
 
     The standard deviation is that of a sample, by s - 1. NaN where no run has a number, or, of the
@@ -470,7 +470,7 @@ def mean_and_sd(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 _SIZE = 1.1
 
 
-def class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
+def draw_class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
     """Draw Float[n, 2] with labels Int[n], class 0 in the colour of probability 1 and the last
     class in that of 0, in order of rows.
 
@@ -488,7 +488,7 @@ def class_points(axes: Axes, X: np.ndarray, y: np.ndarray) -> None:
     )
 
 
-def check_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
+def check_class_points(name: str, X: np.ndarray, y: np.ndarray) -> None:
     """Refuse what is not two features, Float[n, 2], with a label each, Int[n].
 
     Raises

@@ -155,9 +155,9 @@ def _check_figures(config: RunConfig) -> None:
     )
     if not config.drawn:
         return
-    from kdgraph.figures.run_figures import run_figures
+    from kdgraph.figures.run_figures import registered_figures
 
-    known = run_figures()
+    known = registered_figures()
     for name, options in config.drawn.items():
         if name not in known:
             raise unknown_key(f"figures.draw.{name}", [f"figures.draw.{other}" for other in known])

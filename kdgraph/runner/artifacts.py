@@ -38,9 +38,9 @@ def draw(
     """Draw what the config wants and the run has; gives the names of the files."""
     if not config.drawn:
         return []
-    from kdgraph.figures.run_figures import Drawing
+    from kdgraph.figures.run_figures import RunFigureData
 
-    drawing = Drawing(splits, evaluation, models, figure_names(config))
+    drawing = RunFigureData(splits, evaluation, models, figure_names(config))
     with told_in_one_line(folder / FIGURES):
         names = drawing.save(
             folder / FIGURES, config.drawn, config.figures["formats"], config.figures["dpi"]

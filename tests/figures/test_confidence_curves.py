@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from kdgraph.figures import ClassPanel, confidence_curves
+from kdgraph.figures import ClassPanel, plot_confidence_curves
 from kdgraph.metrics import reliability_bins
 
 RNG = np.random.default_rng(0)
@@ -36,7 +36,7 @@ def line(axes, gid: str) -> np.ndarray:
 )
 def test_a_panel_for_each_class_can_be_read(n, width, columns, assert_legible, texts_of):
     given = {f"class {k}, {k:,} rows": panel() for k in range(n)}
-    figure = confidence_curves(given, identity="PhANNs", low=0.15)
+    figure = plot_confidence_curves(given, identity="PhANNs", low=0.15)
     assert figure.get_size_inches()[0] == width and [
         axes.get_title() for axes in figure.axes
     ] == list(given)
@@ -53,7 +53,7 @@ def test_a_panel_for_each_class_can_be_read(n, width, columns, assert_legible, t
 
 def test_rising_scores_are_a_line_and_rows_a_cloud():
     given = panel()
-    (axes,) = confidence_curves({"a": given}).axes
+    (axes,) = plot_confidence_curves({"a": given}).axes
     np.testing.assert_array_equal(line(axes, "curve kde"), np.column_stack(given.curves["kde"]))
     np.testing.assert_array_equal(line(axes, "cloud tswa"), np.column_stack(given.curves["tswa"]))
     cloud = next(found for found in axes.lines if found.get_gid() == "cloud tswa")
@@ -61,7 +61,7 @@ def test_rising_scores_are_a_line_and_rows_a_cloud():
 
 
 def test_curves_and_the_axis_begin_at_low_and_a_step_that_reaches_below_is_apart():
-    (axes,) = confidence_curves({"a": panel(["test"])}, low=0.25).axes
+    (axes,) = plot_confidence_curves({"a": panel(["test"])}, low=0.25).axes
     assert (
         line(axes, "curve kde")[:, 0].min() >= 0.25
         and axes.get_xlim()[0] < 0.25 < axes.get_xlim()[0] + 0.03
@@ -77,7 +77,7 @@ def test_curves_and_the_axis_begin_at_low_and_a_step_that_reaches_below_is_apart
 def test_steps_are_shares_with_their_intervals_and_break_where_no_rows_are():
     score = np.array([0.15, 0.18, 0.35, 0.45, 0.48])
     found = reliability_bins(score, np.array([1, 0, 1, 0, 0], dtype=bool), bins=10)
-    (axes,) = confidence_curves({"a": ClassPanel({}, {"test": found})}, identity=None).axes
+    (axes,) = plot_confidence_curves({"a": ClassPanel({}, {"test": found})}, identity=None).axes
     (x, y), expected = line(axes, "steps test").T, [0.1, 0.2, np.nan, 0.3, 0.4, 0.4, 0.5]
     np.testing.assert_allclose(x, expected)
     np.testing.assert_allclose(y, [0.5, 0.5, np.nan, 1, 1, 0, 0])
@@ -96,7 +96,7 @@ def test_steps_are_shares_with_their_intervals_and_break_where_no_rows_are():
 
 def test_the_second_set_is_dashed_red_and_no_curve_has_its_colour():
     names = [f"m{i}" for i in range(7)]
-    figure = confidence_curves(
+    figure = plot_confidence_curves(
         {"a": ClassPanel(dict.fromkeys(names, (GRID, GRID)), {"1": bins(), "2": bins()})}
     )
     (axes,) = figure.axes
@@ -113,7 +113,7 @@ def test_the_second_set_is_dashed_red_and_no_curve_has_its_colour():
 
 
 def test_a_note_has_its_own_line(assert_legible, texts_of):
-    figure = confidence_curves(
+    figure = plot_confidence_curves(
         {f"{k}": panel() for k in range(10)},
         note="the 10 of 100 classes that are predicted most often",
     )
@@ -142,4 +142,4 @@ def test_a_note_has_its_own_line(assert_legible, texts_of):
 )
 def test_what_cannot_be_drawn(panels, message):
     with pytest.raises(ValueError, match=message):
-        confidence_curves(panels)
+        plot_confidence_curves(panels)

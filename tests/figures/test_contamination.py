@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kdgraph.base import Evaluation
-from kdgraph.figures import power_against_contamination
-from kdgraph.figures.run_figures import Drawing, run_figures
+from kdgraph.figures import plot_power_against_contamination
+from kdgraph.figures.run_figures import RunFigureData, registered_figures
 from kdgraph.figures.style import BLUE, GREY
 
 SHARES = np.array([0.0, 0.1, 0.5, 1.0])
@@ -23,7 +23,7 @@ def test_a_panel_for_each_set_and_a_line_for_each_model(texts_of):
         "far": panel("forest", "kdf"),
         "noise": panel("forest", "kdf"),
     }
-    figure = power_against_contamination(panels, false_alarm=0.05, set_size=50)
+    figure = plot_power_against_contamination(panels, false_alarm=0.05, set_size=50)
     assert [axes.get_title() for axes in figure.axes] == ["near", "far", "noise"]
     for axes in figure.axes:
         lines = {
@@ -55,12 +55,12 @@ def test_what_cannot_be_drawn(panels):
         ValueError,
         match=r"^(power_against_contamination needs panels|the curve of 'a' in 'near' must have)",
     ):
-        power_against_contamination(panels)
+        plot_power_against_contamination(panels)
 
 
-def drawing(rows: list[dict]) -> Drawing:
+def drawing(rows: list[dict]) -> RunFigureData:
     """What the figure reads of a run: its tables, and what the two models are called."""
-    return Drawing(
+    return RunFigureData(
         None, Evaluation([], {"contamination": rows}, []), (None, None), ("forest", "kdf")
     )  # type: ignore[arg-type]
 
@@ -91,7 +91,7 @@ def test_a_run_gives_the_sets_of_the_largest_size_that_both_models_have():
     rows += rows_of("parent", "alone", 50) + [
         row for of in ("parent", "calibrated") for row in rows_of(of, "sphere", 50, radius=2.0)
     ]
-    draw = run_figures()["power_against_contamination"]
+    draw = registered_figures()["power_against_contamination"]
     found = draw(drawing(rows))
     assert [axes.get_title() for axes in found.axes] == ["near", "far", "sphere, radius 2"]
     assert [axes.get_title() for axes in draw(drawing(rows), at_most=1).axes] == ["near"]

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from kdgraph.figures import convergence
+from kdgraph.figures import plot_convergence
 
 SIZES = np.array([100, 1000, 10_000, 100_000])
 
@@ -23,7 +23,7 @@ def errors(draws: int = 9) -> dict[str, np.ndarray]:
 
 
 def drawn(**change):
-    return convergence(
+    return plot_convergence(
         **{
             "n": SIZES,
             "errors": errors(),

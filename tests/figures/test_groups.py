@@ -13,8 +13,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from kdgraph.base import Evaluation
-from kdgraph.figures import GroupTable, group_tables
-from kdgraph.figures.run_figures import Drawing, run_figures
+from kdgraph.figures import GroupTable, plot_group_tables
+from kdgraph.figures.run_figures import RunFigureData, registered_figures
 
 GROUPS = ["bald", "receding hairline", "bangs", "straight", "wavy", "other"]
 METHODS = [
@@ -57,7 +57,7 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
         "none": np.array([[-0.2, 0.1], [-0.2, 0.1]]),
         "LoRe": np.array([[0.0, -0.004], [0.0, -0.004]]),
     }
-    figure = group_tables(
+    figure = plot_group_tables(
         [GroupTable("MCE", values), GroupTable("gap", gap, "signed")],
         ["White", "Black"],
         [394, 55.4],
@@ -94,7 +94,7 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
 
 
 def test_colours_go_from_nothing_to_the_largest_error_and_signs_are_symmetric() -> None:
-    error, signed = group_tables([table(), table("gap", "signed")], GROUPS, [10] * 6).axes
+    error, signed = plot_group_tables([table(), table("gap", "signed")], GROUPS, [10] * 6).axes
     for axes, symmetric in ((error, False), (signed, True)):
         (image,) = axes.images
         low, high = image.get_clim()
@@ -106,7 +106,7 @@ def test_a_group_without_rows_is_empty_and_told(texts_of) -> None:
     given = table(methods=["none", "LoRe"], groups=2, runs=3)
     given.values["none"][:, 1] = np.nan
     given.values["LoRe"][0, 1] = np.nan  # in one of three runs only
-    figure = group_tables([given], ["a", "b"], [5, 0], of="3 seeds")
+    figure = plot_group_tables([given], ["a", "b"], [5, 0], of="3 seeds")
     (axes,) = figure.axes
     assert axes.images[0].get_array().mask.tolist() == [[False, True], [False, False]]
     assert worst_of(axes)[0] == 0
@@ -122,7 +122,7 @@ def test_a_group_of_rows_too_few_for_a_number_is_not_said_to_have_none(
 ) -> None:
     given = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
     assert f"framed: the method's worst group; light grey: {why}" in texts_of(
-        group_tables([given], ["a", "b"], rows)
+        plot_group_tables([given], ["a", "b"], rows)
     )
 
 
@@ -130,7 +130,7 @@ def test_rows_behind_a_number_stand_below_it(texts_of) -> None:
     given = table(methods=["none", "LoRe"], groups=2, runs=3)
     behind = {name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in given.values}
     texts = texts_of(
-        group_tables([replace(given, behind=behind)], ["a", "b"], [5, 100], of="3 seeds")
+        plot_group_tables([replace(given, behind=behind)], ["a", "b"], [5, 100], of="3 seeds")
     )
     assert texts.count("n 2") == texts.count("n 50") == 2
     assert (
@@ -145,7 +145,7 @@ def luminance(color) -> float:
 
 
 def test_numbers_can_be_read_on_every_colour() -> None:
-    for axes in group_tables(
+    for axes in plot_group_tables(
         [table(runs=2), table("gap", "signed", runs=2)], GROUPS, [10] * 6, of="2 seeds"
     ).axes:
         (image,) = axes.images
@@ -181,7 +181,7 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
     ]
     tables[0] = replace(tables[0], behind=tables[0].values)
     rows = [12_345 * (i + 1) % 7_919 for i in range(len(groups))]
-    figure = group_tables(
+    figure = plot_group_tables(
         tables,
         groups,
         rows,
@@ -219,11 +219,11 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
 )
 def test_tables_that_cannot_be_drawn(tables, more, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        group_tables(tables, GROUPS, **{"rows": [1] * 6} | more)
+        plot_group_tables(tables, GROUPS, **{"rows": [1] * 6} | more)
 
 
-def run_with(table: list[dict]) -> Drawing:
-    return Drawing(None, Evaluation([], {"by_group": table}, []), (None, None), ("forest", "LoRe"))
+def run_with(table: list[dict]) -> RunFigureData:
+    return RunFigureData(None, Evaluation([], {"by_group": table}, []), (None, None), ("forest", "LoRe"))
 
 
 def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
@@ -252,19 +252,19 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
         for of in ("parent", "calibrated")
         for row in rows
     ]
-    figure = run_figures()["group_tables"](run_with(both))
+    figure = registered_figures()["group_tables"](run_with(both))
     error, gap = figure.axes
     np.testing.assert_allclose(error.images[0].get_array(), [[0.2, 0.4]] * 2)
     np.testing.assert_allclose(gap.images[0].get_array(), [[0.125, -0.25]] * 2)
     assert {"forest", "LoRe", "90", "10", "a", "b", "+.125", "−.250", "n 30", "n 2"} <= set(
         texts_of(figure)
     )
-    assert run_figures()["group_tables"](run_with(both), table="by_hair") is None
+    assert registered_figures()["group_tables"](run_with(both), table="by_hair") is None
     nothing = [
         row | {"ece": None, "mce": None, "worst_rows": None} for row in both
     ]  # min_count is above the rows of any bin
-    assert run_figures()["group_tables"](run_with(nothing)) is None
-    assert run_figures()["group_tables"](run_with(nothing[:1] + both[1:])) is not None
+    assert registered_figures()["group_tables"](run_with(nothing)) is None
+    assert registered_figures()["group_tables"](run_with(nothing[:1] + both[1:])) is not None
 
 
 def test_a_run_of_a_file_with_groups_draws_them(kdg, tmp_path) -> None:

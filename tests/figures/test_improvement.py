@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.figures import Repeated, improvement_summary
+from kdgraph.figures import RepeatedCurves, plot_improvement_summary
 from kdgraph.figures.style import BLUE, GREY
 
 FOREST = ["random forest", "KDF", "isotonic", "sigmoid", "gated isotonic", "refit on all rows"]
@@ -22,16 +22,16 @@ def improvements(names, x, spread=0.3, sets=21, seed=0) -> dict[str, np.ndarray]
     return curves | {names[0]: np.zeros((sets, len(x)))}
 
 
-def strips(names, **options) -> Repeated:
-    return Repeated(np.array([1.0]), improvements(names, [1], **options), "")
+def strips(names, **options) -> RepeatedCurves:
+    return RepeatedCurves(np.array([1.0]), improvements(names, [1], **options), "")
 
 
-def lines(names, **options) -> Repeated:
-    return Repeated(SIZES, improvements(names, SIZES, **options), "rows", log=True)
+def lines(names, **options) -> RepeatedCurves:
+    return RepeatedCurves(SIZES, improvements(names, SIZES, **options), "rows", log=True)
 
 
-def far(names) -> Repeated:
-    return Repeated(RADII, improvements(names, RADII, spread=1.0), "radius")
+def far(names) -> RepeatedCurves:
+    return RepeatedCurves(RADII, improvements(names, RADII, spread=1.0), "radius")
 
 
 def panel(figure, title: str, nth: int = 0):
@@ -42,7 +42,7 @@ def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
     measured = lines(FOREST)
     measured.curves["KDF"][:6, -1] = np.nan
     axes = panel(
-        improvement_summary({"forest": {"error": measured, "OCE": far(FOREST)}}, band_of="21 sets"),
+        plot_improvement_summary({"forest": {"error": measured, "OCE": far(FOREST)}}, band_of="21 sets"),
         "error",
     )
     for name in FOREST[1:]:
@@ -66,7 +66,7 @@ def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
 def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
     measured = strips(FOREST)
     measured.curves["KDF"][:2] = np.nan
-    axes = panel(improvement_summary({"forest": {"error": measured}}, band_of="21 sets"), "error")
+    axes = panel(plot_improvement_summary({"forest": {"error": measured}}, band_of="21 sets"), "error")
     for lane, name in enumerate(FOREST[1:]):
         values = measured.curves[name][:, 0]
         values = values[~np.isnan(values)]
@@ -84,15 +84,15 @@ def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
 
 
 def test_dots_of_one_place_do_not_lie_over_each_other() -> None:
-    same = Repeated(np.array([1.0]), {"parent": np.zeros((9, 1)), "KDF": np.full((9, 1), 0.25)}, "")
-    axes = panel(improvement_summary({"forest": {"error": same}}, band_of="9 sets"), "error")
+    same = RepeatedCurves(np.array([1.0]), {"parent": np.zeros((9, 1)), "KDF": np.full((9, 1), 0.25)}, "")
+    axes = panel(plot_improvement_summary({"forest": {"error": same}}, band_of="9 sets"), "error")
     (dots,) = [line for line in axes.lines if line.get_gid() == "dots KDF"]
     heights = np.sort(np.asarray(dots.get_ydata()))
     assert (np.diff(heights) > 0.05).all() and np.isclose(heights.mean(), 0)
 
 
 def test_a_quantity_has_one_scale_in_all_groups_and_colours_go_by_position() -> None:
-    figure = improvement_summary(
+    figure = plot_improvement_summary(
         {
             "forest": {"error": strips(FOREST), "OCE": far(FOREST)},
             "network": {"error": strips(NETWORK, spread=1.5, seed=1), "OCE": far(NETWORK)},
@@ -120,7 +120,7 @@ def test_a_quantity_has_one_scale_in_all_groups_and_colours_go_by_position() -> 
 )
 def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
     quantities = {f"quantity {i}": kind(names) for i, kind in enumerate(kinds)}
-    figure = improvement_summary(
+    figure = plot_improvement_summary(
         {"random forest": quantities, "random forest again": quantities}, band_of="21 data sets"
     )
     assert figure.get_size_inches()[0] == 7.0
@@ -144,7 +144,7 @@ def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
         (
             {
                 "forest": {
-                    "error": Repeated(
+                    "error": RepeatedCurves(
                         np.array([1.0]), {"a": np.zeros((2, 1)), "b": np.full((2, 1), np.nan)}, ""
                     )
                 }
@@ -155,4 +155,4 @@ def test_it_is_legible(kinds, names, assert_legible, texts_of) -> None:
 )
 def test_what_cannot_be_drawn(panels, message) -> None:
     with pytest.raises(ValueError, match=message):
-        improvement_summary(panels, band_of="sets")
+        plot_improvement_summary(panels, band_of="sets")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.figures.improvement import from_ratio, set_ratio_scale, signed, to_ratio
+from kdgraph.figures.improvement import from_ratio, set_ratio_scale, format_signed, to_ratio
 from kdgraph.figures.style import add_axes, new_figure
 from kdgraph.metrics import relative_improvement
 
@@ -62,4 +62,4 @@ def test_ticks_are_round_apart_and_have_0(low, high, ticks) -> None:
     ],
 )
 def test_signs(value, digits, text) -> None:
-    assert signed(value, digits) == text
+    assert format_signed(value, digits) == text

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.figures import joint_distribution
+from kdgraph.figures import plot_joint_distribution
 
 PHANNS = [
     "Major capsid",
@@ -39,7 +39,7 @@ def counts(n: int) -> np.ndarray:
 
 def test_counts_and_both_normalisations():
     table = np.array([[8, 2, 0], [1, 0, 199], [0, 0, 0]])
-    rows, by_true, by_predicted = joint_distribution(table, ["a", "b", "c"]).axes
+    rows, by_true, by_predicted = plot_joint_distribution(table, ["a", "b", "c"]).axes
     assert words(rows, 3).tolist() == [["8", "2", ""], ["1", "", "199"], ["", "", ""]]
     assert words(by_true, 3).tolist() == [
         [".80", ".20", ""],
@@ -61,7 +61,7 @@ def test_counts_and_both_normalisations():
     ],
 )
 def test_it_can_be_read(classes, assert_legible):
-    figure = joint_distribution(counts(len(classes)), classes)
+    figure = plot_joint_distribution(counts(len(classes)), classes)
     assert figure.get_size_inches()[0] == 7.0 and len(figure.axes) == 3
     assert_legible(figure)
 
@@ -70,7 +70,7 @@ def test_of_many_classes_those_with_most_rows_are_drawn_and_shares_stay_those_of
     texts_of, assert_legible
 ):
     table = counts(100)
-    figure = joint_distribution(table, [f"c{k}" for k in range(100)])
+    figure = plot_joint_distribution(table, [f"c{k}" for k in range(100)])
     most = np.sort(np.argsort(-(table.sum(axis=0) + table.sum(axis=1)), kind="stable")[:12])
     rows, by_true, _ = figure.axes
     assert [label.get_text() for label in rows.get_yticklabels()] == [f"c{k}" for k in most]
@@ -100,4 +100,4 @@ def test_what_are_no_counts(table):
         ValueError,
         match=r"^counts must be whole numbers of rows, one for each two of 2 classes, got ",
     ):
-        joint_distribution(table, ["a", "b"])
+        plot_joint_distribution(table, ["a", "b"])

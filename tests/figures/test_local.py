@@ -14,8 +14,8 @@ from matplotlib.colors import to_hex
 
 from kdgraph.base import Evaluation
 from kdgraph.errors import ConfigError
-from kdgraph.figures import lce_landscape, posterior_colormap
-from kdgraph.figures.run_figures import Drawing, run_figures
+from kdgraph.figures import plot_lce_landscape, posterior_colormap
+from kdgraph.figures.run_figures import RunFigureData, registered_figures
 from kdgraph.figures.style import ID_SHADE
 
 BOX = (-1.0, 1.0, -1.0, 1.0)
@@ -38,7 +38,7 @@ def dots_of(axes):
 
 def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
     points, slce, n_eff = rows()
-    figure = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
+    figure = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
     *panels, bar = figure.axes
     assert [axes.get_title() for axes in panels] == list(slce)
     for axes, (name, errors) in zip(panels, slce.items(), strict=True):
@@ -57,7 +57,7 @@ def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
 def test_both_panels_have_one_symmetric_scale_of_the_house_s_colours() -> None:
     points, slce, n_eff = rows()
     slce["kdf"][3] = -0.9
-    *panels, bar = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2).axes
+    *panels, bar = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2).axes
     for axes in panels:
         dots = dots_of(axes)
         assert dots.get_clim() == (-0.3, 0.3)  # 98 % of the errors are within; one lies far beyond
@@ -71,14 +71,14 @@ def test_both_panels_have_one_symmetric_scale_of_the_house_s_colours() -> None:
 def test_the_region_of_the_training_data_is_shaded_and_nothing_is_cut_off(texts_of) -> None:
     points, slce, n_eff = rows()
     points[0] = (1.7, 0.0)
-    figure = lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
+    figure = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
     for axes in figure.axes[:-1]:
         (box,) = [patch for patch in axes.patches if patch.get_gid() == "id_box"]
         assert box.get_bbox().extents.tolist() == [-1, -1, 1, 1]
         assert to_hex(box.get_facecolor()) == ID_SHADE
         assert axes.get_xlim()[0] < -1 and axes.get_xlim()[1] > 1.7
     assert texts_of(figure).count("ID") == 1
-    without = lce_landscape(points, slce, n_eff, None, bandwidth=0.2)
+    without = plot_lce_landscape(points, slce, n_eff, None, bandwidth=0.2)
     assert not without.axes[0].patches and "ID" not in texts_of(without)
 
 
@@ -86,19 +86,19 @@ def test_a_row_without_neighbours_is_not_drawn() -> None:
     points, slce, n_eff = rows(5, ("kdf",))
     slce["kdf"][2] = n_eff["kdf"][2] = np.nan
     assert (
-        len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
+        len(dots_of(plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
         == 4
     )
     slce["kdf"][:] = np.nan
     assert (
-        len(dots_of(lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
+        len(dots_of(plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
         == 0
     )
 
 
 def test_many_rows_have_smaller_dots() -> None:
     few, many = (
-        dots_of(lce_landscape(*rows(n), BOX, bandwidth=0.2).axes[0]).get_sizes().max()
+        dots_of(plot_lce_landscape(*rows(n), BOX, bandwidth=0.2).axes[0]).get_sizes().max()
         for n in (2000, 8000)
     )
     assert many == pytest.approx(few / 4)
@@ -108,7 +108,7 @@ def test_many_rows_have_smaller_dots() -> None:
     "names", [("kdf",), ("random forest", "kdf"), tuple(f"{LONG} {i}" for i in range(4))]
 )
 def test_a_landscape_is_legible(names: tuple[str, ...], assert_legible) -> None:
-    figure = lce_landscape(*rows(30, names), BOX, bandwidth=0.0125)
+    figure = plot_lce_landscape(*rows(30, names), BOX, bandwidth=0.0125)
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
 
@@ -132,16 +132,16 @@ POINTS, SLCE, N_EFF = rows(4, ("kdf",))
 def test_a_landscape_that_cannot_be_drawn(change, message: str) -> None:
     given = {"points": POINTS, "slce": SLCE, "n_eff": N_EFF, "id_box": None, "bandwidth": 0.2}
     with pytest.raises(ValueError, match=re.escape(message)):
-        lce_landscape(**given | change)
+        plot_lce_landscape(**given | change)
 
 
-def run_with(tables, test=((0.5, -0.5),)) -> Drawing:
+def run_with(tables, test=((0.5, -0.5),)) -> RunFigureData:
     """A run whose test rows lie there, and whose training rows in the box from (-1, -2) to (1,
     2).
     """
     learning = SimpleNamespace(X=np.array([[-1.0, -2.0], [1.0, 2.0], [0.0, 0.0]]))
     splits = SimpleNamespace(learning=learning, test=SimpleNamespace(X=np.array(test)))
-    return Drawing(splits, Evaluation([], tables, []), (None, None), ("forest", "kdf"))
+    return RunFigureData(splits, Evaluation([], tables, []), (None, None), ("forest", "kdf"))
 
 
 def entry(of: str, on: str = "test", **columns) -> dict:
@@ -159,7 +159,7 @@ def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
         "bandwidth": 0.4,
     }
     table = [entry("parent", **place, slce=0.2), entry("calibrated", **place, slce=-0.1)]
-    figure = run_figures()["lce_landscape"](run_with({"lce_map": table}))
+    figure = registered_figures()["lce_landscape"](run_with({"lce_map": table}))
     *panels, _ = figure.axes
     assert [axes.get_title() for axes in panels] == ["forest", "kdf"]
     assert [dots_of(axes).get_array().tolist() for axes in panels] == [[0.2], [-0.1]]
@@ -182,8 +182,8 @@ def test_a_map_of_another_space_has_no_region_of_training_features() -> None:
         {"lce_map_tsne": [entry("parent", **place), entry("calibrated", **place)]},
         test=[[0.5, -0.5, 0.1]],
     )
-    assert run_figures()["lce_landscape"](run) is None
-    *panels, _ = run_figures()["lce_landscape"](run, table="lce_map_tsne").axes
+    assert registered_figures()["lce_landscape"](run) is None
+    *panels, _ = registered_figures()["lce_landscape"](run, table="lce_map_tsne").axes
     assert not any(axes.patches for axes in panels)
 
 
@@ -194,7 +194,7 @@ def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -
         for of, scale in (("parent", 1.0), ("calibrated", 0.5))
         for bandwidth, lce in ((0.4, 0.1 * scale), (0.1, 0.2 * scale))
     ]
-    figure = run_figures()["lce_against_bandwidth"](run_with({"lce_by_bandwidth": table}))
+    figure = registered_figures()["lce_against_bandwidth"](run_with({"lce_by_bandwidth": table}))
     lines = {line.get_label(): line for line in figure.axes[1].lines}
     assert lines["forest"].get_xydata().tolist() == [[0.1, 0.2], [0.4, 0.1]]
     assert lines["kdf"].get_xydata().tolist() == [[0.1, 0.1], [0.4, 0.05]]
@@ -225,7 +225,7 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
         confidence, correct, [0.1, 0.2, 0.3, 0.2] + [0.75] * 4 + [-0.05] * 2, [4] * 8 + [2] * 2
     )
     run = run_with({"lce_map": table})
-    texts = texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=3))
+    texts = texts_of(registered_figures()["lce_of_bins"](run, bins=5, min_count=3))
     assert (
         "best bin: confidence in (0.4, 0.6], 4 rows; their average error +0.0500, mean LCE 0.2000"
         in texts
@@ -234,7 +234,7 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
         "worst bin: confidence in (0.6, 0.8], 4 rows; their average error +0.7500, mean LCE 0.7500"
         in texts
     )
-    with_small = texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated"))
+    with_small = texts_of(registered_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated"))
     assert any(
         "confidence in (0.8, 1]" in text or "confidence in (0.4, 0.6]" in text
         for text in with_small
@@ -248,12 +248,12 @@ def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None
     assert (
         sum(
             "the only large bin:" in text
-            for text in texts_of(run_figures()["lce_of_bins"](run, bins=5, min_count=4))
+            for text in texts_of(registered_figures()["lce_of_bins"](run, bins=5, min_count=4))
         )
         == 1
     )
-    assert run_figures()["lce_of_bins"](run, bins=5, min_count=5) is None
-    assert run_figures()["lce_of_bins"](run_with({})) is None
+    assert registered_figures()["lce_of_bins"](run, bins=5, min_count=5) is None
+    assert registered_figures()["lce_of_bins"](run_with({})) is None
 
 
 def test_bins_that_the_map_was_not_measured_with_are_told() -> None:
@@ -264,7 +264,7 @@ def test_bins_that_the_map_was_not_measured_with_are_told() -> None:
             "figures.draw.lce_of_bins.bins must be that of the table lce_map, got 5: its rows"
         ),
     ):
-        run_figures()["lce_of_bins"](run_with({"lce_map": table}), bins=5)
+        registered_figures()["lce_of_bins"](run_with({"lce_map": table}), bins=5)
 
 
 def test_a_run_s_spaces_are_columns_side_by_side() -> None:
@@ -276,7 +276,7 @@ def test_a_run_s_spaces_are_columns_side_by_side() -> None:
     ]
     run = run_with({"lce_by_bandwidth": table, "lce_by_bandwidth_pca": table})
     keys = ["lce_by_bandwidth", "lce_by_bandwidth_pca", "lce_by_bandwidth_tsne"]
-    figure = run_figures()["lce_against_bandwidth"](run, tables=keys)
+    figure = registered_figures()["lce_against_bandwidth"](run, tables=keys)
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["features", "pca"]
 
 

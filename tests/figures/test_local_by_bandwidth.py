@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kdgraph.figures import LceCurves, lce_against_bandwidth
+from kdgraph.figures import LceCurves, plot_lce_against_bandwidth
 from kdgraph.figures.style import BLUE, GREY
 
 LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
@@ -49,7 +49,7 @@ def curves(names: tuple[str, ...] = ("random forest", "kdf"), runs: int = 0) -> 
 
 def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
     given = curves()
-    figure = lce_against_bandwidth({"features": given})
+    figure = plot_lce_against_bandwidth({"features": given})
     assert figure.get_size_inches()[0] == 3.5
     assert [axes.get_ylabel() for axes in figure.axes] == ["MLCE", "mean LCE", "effective rows"]
     for axes, drawn in zip(figure.axes, (given.mlce, given.lce, given.n_eff), strict=True):
@@ -66,7 +66,7 @@ def test_curves_are_drawn_with_parent_dashed_and_method_solid() -> None:
 
 
 def test_small_markers_are_where_few_rows_are_behind() -> None:
-    figure = lce_against_bandwidth({"features": curves(("kdf",))})
+    figure = plot_lce_against_bandwidth({"features": curves(("kdf",))})
     for axes, few in zip(figure.axes, ([0.05, 0.2], [0.05], [0.05]), strict=True):
         marks = [line for line in axes.lines if line.get_linestyle() == "None"]
         large, small = sorted(marks, key=lambda line: -line.get_markersize())
@@ -78,7 +78,7 @@ def test_of_several_runs_lines_are_means_and_bands_one_standard_deviation(texts_
     given = curves(runs=7)
     given.lce["kdf"][2, 1] = np.nan  # a run without it
     given.lce["kdf"][:, 3] = [0.0] * 6 + [0.01]  # the band would go below 0
-    figure = lce_against_bandwidth({"features": given}, band_of="7 seeds")
+    figure = plot_lce_against_bandwidth({"features": given}, band_of="7 seeds")
     assert "lines, bands: mean ± 1 sd of 7 seeds" in texts_of(figure)
     axes = figure.axes[1]
     (line,) = [line for line in axes.lines if line.get_label() == "kdf"]
@@ -97,7 +97,7 @@ def test_of_several_runs_lines_are_means_and_bands_one_standard_deviation(texts_
 def test_every_space_has_a_column_and_one_scale_goes_for_all() -> None:
     wide = curves(runs=3)
     narrow = replace(wide, mlce={name: 0.5 * values for name, values in wide.mlce.items()})
-    figure = lce_against_bandwidth({"t-SNE": wide, "PCA": narrow}, band_of="3 seeds")
+    figure = plot_lce_against_bandwidth({"t-SNE": wide, "PCA": narrow}, band_of="3 seeds")
     assert figure.get_size_inches()[0] == 7.0
     columns = [figure.axes[:3], figure.axes[3:]]
     assert [column[0].get_title() for column in columns] == ["t-SNE", "PCA"]
@@ -107,12 +107,12 @@ def test_every_space_has_a_column_and_one_scale_goes_for_all() -> None:
 
 
 def test_many_curves_are_named_in_a_key_and_told_apart() -> None:
-    figure = lce_against_bandwidth({"PCA": curves(METHODS, runs=2)}, band_of="2 seeds")
+    figure = plot_lce_against_bandwidth({"PCA": curves(METHODS, runs=2)}, band_of="2 seeds")
     (key,) = figure.legends
     assert [text.get_text() for text in key.get_texts()] == list(METHODS)
     looks = {(line.get_color(), line.get_linestyle()) for line in key.get_lines()}
     assert len(looks) == len(METHODS)
-    few = lce_against_bandwidth({"PCA": curves(METHODS[:4])})
+    few = plot_lce_against_bandwidth({"PCA": curves(METHODS[:4])})
     assert not few.legends and {text.get_text() for text in few.axes[0].texts} >= set(METHODS[:4])
 
 
@@ -123,14 +123,14 @@ def test_errors_on_logarithmic_axes_begin_below_the_smallest_mean() -> None:
         0.0,
         0.001,
     ]  # the band goes below 0, the mean is the smallest of all
-    figure = lce_against_bandwidth(
+    figure = plot_lce_against_bandwidth(
         {"a": given, "b": curves(METHODS, runs=3)}, band_of="3 seeds", log=True
     )
     mlce, lce, rows = figure.axes[:3]
     assert [axes.get_yscale() for axes in (mlce, lce, rows)] == ["log"] * 3
     assert lce.get_ylim()[0] == figure.axes[4].get_ylim()[0] == pytest.approx(0.8 * 0.001 / 3)
     assert rows.get_ylim()[0] == 1
-    assert len(lce_against_bandwidth({"a": curves()}, log=True).legends) == 1
+    assert len(plot_lce_against_bandwidth({"a": curves()}, log=True).legends) == 1
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_curves_are_legible(
     names: tuple[str, ...], spaces: int, runs: int, log: bool, assert_legible
 ) -> None:
     given = {f"space {i}": curves(names, runs) for i in range(spaces)}
-    assert_legible(lce_against_bandwidth(given, band_of="2 seeds" if runs else None, log=log))
+    assert_legible(plot_lce_against_bandwidth(given, band_of="2 seeds" if runs else None, log=log))
 
 
 KDF = curves(("kdf",))
@@ -189,14 +189,14 @@ KDF = curves(("kdf",))
 )
 def test_curves_that_cannot_be_drawn(changed, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        lce_against_bandwidth({"PCA": replace(KDF, **changed)})
+        plot_lce_against_bandwidth({"PCA": replace(KDF, **changed)})
 
 
 def test_no_space_and_spaces_of_other_names() -> None:
     with pytest.raises(ValueError, match="needs a space"):
-        lce_against_bandwidth({})
+        plot_lce_against_bandwidth({})
     with pytest.raises(
         ValueError,
         match=re.escape("the same curves, ['kdf'], got ['random forest', 'kdf'] in 'MLCE' of 'b'"),
     ):
-        lce_against_bandwidth({"a": KDF, "b": curves()})
+        plot_lce_against_bandwidth({"a": KDF, "b": curves()})

@@ -7,19 +7,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.figures import Repeated, dataset_pages
+from kdgraph.figures import RepeatedCurves, plot_dataset_pages
 
 NAMES = ["parent", "KDF or KDN", "isotonic", "sigmoid", "gated isotonic"]
 RADII = np.linspace(1, 5, 9)
 
 
-def quantities(sizes, level: float = 0.1, names=NAMES) -> dict[str, Repeated]:
+def quantities(sizes, level: float = 0.1, names=NAMES) -> dict[str, RepeatedCurves]:
     rng = np.random.default_rng(int(1000 * level))
     errors = {name: level + 0.02 * rng.random((3, len(sizes))) for name in names}
     far = {name: 0.6 + 0.1 * rng.random((3, len(RADII))) for name in names}
     return {
-        "error": Repeated(np.array(sizes, dtype=float), errors, "rows", log=True),
-        "max confidence": Repeated(RADII, far, "radius", prior=0.5),
+        "error": RepeatedCurves(np.array(sizes, dtype=float), errors, "rows", log=True),
+        "max confidence": RepeatedCurves(RADII, far, "radius", prior=0.5),
     }
 
 
@@ -33,7 +33,7 @@ def rows(n: int, sizes=(100, 900)) -> dict:
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "pages"), [(1, [1]), (10, [10]), (11, [10, 1]), (25, [10, 10, 5])])
 def test_every_data_set_is_on_one_page(n, pages, texts_of) -> None:
-    figures = dataset_pages(rows(n), band_of="3 seeds")
+    figures = plot_dataset_pages(rows(n), band_of="3 seeds")
     shown = [[text for text in texts_of(figure) if text.startswith("set ")] for figure in figures]
     assert [len(page) for page in shown] == pages
     assert [name for page in shown for name in page] == [f"set {i}" for i in range(n)]
@@ -42,7 +42,7 @@ def test_every_data_set_is_on_one_page(n, pages, texts_of) -> None:
 
 def test_a_panel_has_medians_and_quartiles_of_its_data_set() -> None:
     given = rows(2)
-    (figure,) = dataset_pages(given, band_of="3 seeds")
+    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
     axes = figure.axes[4]  # the second row's first
     for name, values in given["set 1"]["forest"]["error"].curves.items():
         (line,) = [line for line in axes.lines if line.get_label() == name]
@@ -51,7 +51,7 @@ def test_a_panel_has_medians_and_quartiles_of_its_data_set() -> None:
 
 def test_a_single_size_gives_a_point_and_a_bar_for_each_model() -> None:
     given = rows(1, sizes=(900,))
-    (figure,) = dataset_pages(given, band_of="3 seeds")
+    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
     axes = figure.axes[0]
     for i, (name, values) in enumerate(given["set 0"]["forest"]["error"].curves.items()):
         (point,) = [line for line in axes.lines if line.get_label() == name]
@@ -65,7 +65,7 @@ def test_a_single_size_gives_a_point_and_a_bar_for_each_model() -> None:
     [("3 seeds", ["lines: medians, bands: 25 to 75 % of 3 seeds"]), (None, [])],
 )
 def test_bands_are_told_where_there_are_repetitions(band_of, notes) -> None:
-    (figure,) = dataset_pages(rows(1), band_of=band_of)
+    (figure,) = plot_dataset_pages(rows(1), band_of=band_of)
     assert [text.get_text() for text in figure.texts if "band" in text.get_text()] == notes
 
 
@@ -73,7 +73,7 @@ def test_panels_below_each_other_have_one_range() -> None:
     given = rows(1, sizes=(100, 300)) | {
         "large": {"forest": quantities((120, 9000)), "network": quantities((120, 9000))}
     }
-    (figure,) = dataset_pages(given, band_of="3 seeds")
+    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
     assert [axes.get_xlim() for axes in figure.axes if axes.get_xscale() == "log"] == [
         (100.0, 9000.0)
     ] * 4
@@ -87,7 +87,7 @@ def test_it_is_legible(sizes, assert_legible) -> None:
         "wdbc",
         "onelongnamewithoutanyseparatoratall",
     ]
-    for figure in dataset_pages(
+    for figure in plot_dataset_pages(
         dict(zip(names, rows(4, sizes).values(), strict=True)), band_of="10 seeds"
     ):
         assert figure.get_size_inches()[0] == 7.0
@@ -97,7 +97,7 @@ def test_it_is_legible(sizes, assert_legible) -> None:
 def test_what_a_row_lacks_stays_empty_and_the_lowest_panel_is_labelled() -> None:
     given = rows(2)
     del given["set 1"]["network"]
-    (figure,) = dataset_pages(given, band_of="3 seeds")
+    (figure,) = plot_dataset_pages(given, band_of="3 seeds")
     assert len(figure.axes) == 6
     assert [axes.get_xlabel() for axes in figure.axes] == [
         "",
@@ -134,4 +134,4 @@ def test_what_a_row_lacks_stays_empty_and_the_lowest_panel_is_labelled() -> None
 )
 def test_what_cannot_be_drawn(panels, options, message) -> None:
     with pytest.raises(ValueError, match=message):
-        dataset_pages(panels, band_of="3 seeds", **options)
+        plot_dataset_pages(panels, band_of="3 seeds", **options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kdgraph.figures import posterior_grid
+from kdgraph.figures import plot_posterior_grid
 
 EXTENT, BOX = (-2.0, 2.0, -2.0, 2.0), (-1.0, 1.0, -1.0, 1.0)
 TITLES = [
@@ -27,7 +27,7 @@ def drawn(rows=ROWS, titles=TITLES, without=()):
         for row in rows
     }
     data = {row: (rng.uniform(-1, 1, (30, 2)), np.arange(30) % 2) for row in rows}
-    return posterior_grid(data, maps, EXTENT, BOX, class_label="P(class 0 | x)"), maps
+    return plot_posterior_grid(data, maps, EXTENT, BOX, class_label="P(class 0 | x)"), maps
 
 
 def test_every_map_is_in_its_row_and_column() -> None:
@@ -123,4 +123,4 @@ def test_what_cannot_be_drawn(change, message) -> None:
         "maps": {"spiral": {"truth": np.zeros((2, 2))}},
     }
     with pytest.raises(ValueError, match=message):
-        posterior_grid(**given | change, extent=EXTENT, id_box=BOX, class_label="P")
+        plot_posterior_grid(**given | change, extent=EXTENT, id_box=BOX, class_label="P")

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from kdgraph.data import make_splits
 from kdgraph.data.simulations import Heteroscedastic, Tran20
-from kdgraph.data.tables import Friedman
+from kdgraph.data.tables import FriedmanTable
 from kdgraph.parents import GaussianLinear
 from kdgraph.recalibration import LocalPit
 from kdgraph.smoothing.neighbours import NeighbourSearch
@@ -103,8 +103,8 @@ def test_where_no_row_can_be_outside_none_is_told(space):
         (Heteroscedastic(), GaussianLinear(), {"k": 25}),
         (Heteroscedastic(), GaussianLinear(), {"radius": 0.1}),
         (Tran20(), GaussianLinear(), {"k": 25}),
-        (Friedman(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
-        (Friedman(1, 2000), GaussianLinear(), {"where": "output", "k": 25}),
+        (FriedmanTable(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
+        (FriedmanTable(1, 2000), GaussianLinear(), {"where": "output", "k": 25}),
     ],
 )
 def test_new_rows_of_the_same_kind_are_not_outside(data, parent, space):

@@ -14,7 +14,7 @@ from experiments.p2.figures.curves import SCORE, grid
 from experiments.p2.figures.study import LABELS, Study, rows_at
 from kdgraph.calibration.top_label import KernelDensityConfidence
 from kdgraph.calibration.top_label.kernel_sums import KernelSum
-from kdgraph.figures import score_densities
+from kdgraph.figures import plot_score_densities
 from kdgraph.metrics import ReliabilityBins, TopLabel, nll_top, reliability_bins
 from kdgraph.parents import PrecomputedScores
 
@@ -41,7 +41,7 @@ def figure5(study: Study, name: str = "Baseplate") -> Figure:
     confidence = {
         f"{LABELS['kde']}, b = {10 * bandwidth:g}": (10 * at, study.curve("kde", name, at))
     }
-    return score_densities(
+    return plot_score_densities(
         lines,
         confidence,
         _times_ten(study.bins(name)),
@@ -91,7 +91,7 @@ def figure6(X: np.ndarray, y: np.ndarray, k: int, title: str) -> Figure:
     }
     bins = reliability_bins(top.confidence[mine], right[mine], bins=10)
     note = f"{title}; PhANNs' scores of the classes that were not predicted were not published"
-    return score_densities(
+    return plot_score_densities(
         lines,
         confidence,
         bins,
@@ -187,7 +187,7 @@ def figure15(study: Study, found: Added) -> Figure:
         f"{drawn}; {found.n_right:,} of {ADDED:,} new HTJ are predicted as HTJ, as large a share as"
         " before"
     )
-    return score_densities(
+    return plot_score_densities(
         lines,
         confidence,
         _times_ten(study.bins("HTJ")),

@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from kdgraph.data.files.paths import BROKEN, open_bytes, said, suffix_of, unreadable
+from kdgraph.data.files.paths import READ_ERRORS, open_bytes, path_argument, checked_suffix, unreadable_file_error
 from kdgraph.errors import DataError
 
 
@@ -31,7 +31,7 @@ def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         In one line, here or where an array is read, if it is none, or holds Python objects, which
         could run code when they are read.
     """
-    suffix_of(path, (".npz",))
+    checked_suffix(path, (".npz",))
     try:
         if not zipfile.is_zipfile(path):  # numpy takes anything else for objects
             raise zipfile.BadZipFile("it is not a zip file")
@@ -43,16 +43,16 @@ def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         if "allow_pickle" in str(error):
             way_out = "save numbers, or text as numpy strings (np.asarray(labels, dtype=str))"
             raise DataError(
-                f"{said(path)} holds Python objects, which are not read because they can run code;"
+                f"{path_argument(path)} holds Python objects, which are not read because they can run code;"
                 f" {way_out}"
             ) from error
         raise DataError(
-            f"{said(path)} is no .npz file, or damaged: {error}; numpy.savez('my.npz', X=X, y=y)"
+            f"{path_argument(path)} is no .npz file, or damaged: {error}; numpy.savez('my.npz', X=X, y=y)"
             " writes one"
         ) from error
 
 
-def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Return shape, whether the first axis varies fastest, and type of the array whose .npy file
     begins here.
 
@@ -65,17 +65,17 @@ def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     return npy.read_array_header_1_0(file) if version == (1, 0) else npy.read_array_header_2_0(file)
 
 
-def shapes_in(arrays: np.lib.npyio.NpzFile) -> dict[str, tuple[int, ...]]:
+def array_shapes(arrays: np.lib.npyio.NpzFile) -> dict[str, tuple[int, ...]]:
     """Return the shape of each array of an open .npz file by its name; none of them is read."""
     assert arrays.zip is not None  # it is None once the file is closed
     shapes = {}
     for name in arrays.files:
         with arrays.zip.open(f"{name}.npy") as file:
-            shapes[name] = read_header(file)[0]
+            shapes[name] = read_npy_header(file)[0]
     return shapes
 
 
-TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_IDX_DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 """The third byte of a file says what its numbers are."""
 
 
@@ -98,24 +98,24 @@ def read_idx(path: Path) -> np.ndarray:
     try:
         with open_bytes(path) as file:
             start = file.read(4)
-            if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in TYPES:
+            if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _IDX_DTYPES:
                 raise DataError(
-                    f"{said(path)} is no idx file: it begins with {start.hex(' ') or 'nothing'}"
+                    f"{path_argument(path)} is no idx file: it begins with {start.hex(' ') or 'nothing'}"
                 )
             header = file.read(4 * start[3])
             shape = tuple(np.frombuffer(header[: len(header) // 4 * 4], ">u4").astype(int).tolist())
-            kind, content = np.dtype(TYPES[start[2]]), file.read()
-    except (*BROKEN, zlib.error) as error:
-        raise unreadable(path, error) from error
+            kind, content = np.dtype(_IDX_DTYPES[start[2]]), file.read()
+    except (*READ_ERRORS, zlib.error) as error:
+        raise unreadable_file_error(path, error) from error
     if len(shape) != start[3] or len(content) != math.prod(shape) * kind.itemsize:
         raise DataError(
-            f"{said(path)} is not whole: it says {shape} numbers of {kind.itemsize} bytes and has"
+            f"{path_argument(path)} is not whole: it says {shape} numbers of {kind.itemsize} bytes and has"
             f" {len(content):,} bytes of them"
         )
     return np.frombuffer(content, kind).reshape(shape).astype(kind.newbyteorder("="), copy=False)
 
 
-def labels_beside(images: Path) -> Path | None:
+def label_file_of(images: Path) -> Path | None:
     """The file of the labels of a file of images: ``train-labels-idx1-ubyte.gz`` of
     ``train-images-idx3-ubyte.gz``, and such.
     """

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import IO, Any
 
-from kdgraph.data.files.paths import codec_of
+from kdgraph.data.files.paths import codec_name
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 
@@ -20,15 +20,15 @@ MISSING_CELLS = ["", "NA", "NaN", "nan", "null", "NULL", "<NA>"]
 """What pandas, R, numpy and databases write for a missing cell. No more: ``None`` and ``n/a`` may
 be answers.
 """
-WHITE_SPACE = r"\s+"
+WHITESPACE_SEPARATOR = r"\s+"
 """pandas' word for any run of white space between cells."""
-_TABS = {r"\t": "\t", "tab": "\t"}
+_TAB_NAMES = {r"\t": "\t", "tab": "\t"}
 # The line that tells Excel the separator; it stands before the header and is no row.
-_EXCEL_LINE = re.compile(r'"?sep=(.)"?[;,\t]*', re.IGNORECASE)
+_EXCEL_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[;,\t]*', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Format:
+class TextFormat:
     """How a user describes the text of a file.
 
     Attributes
@@ -50,19 +50,19 @@ class Format:
     identifiers: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        codec_of(self.encoding)
+        codec_name(self.encoding)
         if self.separator is not None:
-            separator_of(self.separator)
+            resolve_separator(self.separator)
 
 
 @dataclass(frozen=True)
-class Delimited:
+class DelimitedLayout:
     """How one file of cells is read.
 
     Attributes
     ----------
     codec : Python's name of its encoding, without a byte-order mark.
-    separator : between cells, one character or :data:`WHITE_SPACE`.
+    separator : between cells, one character or :data:`WHITESPACE_SEPARATOR`.
     names : cells of the header, stripped; a column without a name is called as pandas calls it.
     nameless : positions of the columns without a name.
     lines_before : lines in front of the header that are no part of the table.
@@ -110,7 +110,7 @@ class Delimited:
                 raise DataError(f"{found}; its cells seem to be separated otherwise{way_out}")
 
 
-def separator_of(given: str) -> str:
+def resolve_separator(given: str) -> str:
     r"""Return the separator that a user names: one character, ``tab`` or ``\t``, or ``\s+`` for
     white space.
 
@@ -119,17 +119,17 @@ def separator_of(given: str) -> str:
     DataError
         If it is none of these, or a character that cannot stand between cells.
     """
-    separator = _TABS.get(given, given)
+    separator = _TAB_NAMES.get(given, given)
     is_character = len(separator) == 1 and separator.isascii() and separator not in '"\r\n\0'
-    if not is_character and separator != WHITE_SPACE:
+    if not is_character and separator != WHITESPACE_SEPARATOR:
         rule = r"one ASCII character such as ; or |, tab for a tab or \s+ for white space"
         raise DataError(f"dataset.separator must be {rule}, got '{given}'")
     return separator
 
 
-def delimited_layout(
+def read_layout(
     file: IO[bytes], codec: str, separator: str | None, default: str, where: str
-) -> Delimited:
+) -> DelimitedLayout:
     """Return how a file is read, by its first lines.
 
     Parameters
@@ -147,20 +147,20 @@ def delimited_layout(
     text = io.TextIOWrapper(file, codec, newline="")
     try:
         first = text.readline()
-        excel = _EXCEL_LINE.fullmatch(first.rstrip("\r\n"))
+        excel = _EXCEL_SEPARATOR_LINE.fullmatch(first.rstrip("\r\n"))
         between = (
-            separator_of(separator) if separator is not None else excel[1] if excel else default
+            resolve_separator(separator) if separator is not None else excel[1] if excel else default
         )
-        names = _header(text if excel else chain([first], text), between)
+        names = _read_header(text if excel else chain([first], text), between)
     finally:
         text.detach()  # the file stays open
     if names is None:
         raise DataError(f"{where} is empty")
     nameless = frozenset(j for j, name in enumerate(names) if not name)
-    return Delimited(codec, between, _called_by_pandas(names), nameless, 1 if excel else 0)
+    return DelimitedLayout(codec, between, _fill_missing_names(names), nameless, 1 if excel else 0)
 
 
-def _called_by_pandas(names: list[str]) -> list[str]:
+def _fill_missing_names(names: list[str]) -> list[str]:
     """Return the names; a column at position j without one is "Unnamed: j", or "Unnamed: j.1" where
     that is taken.
     """
@@ -171,11 +171,11 @@ def _called_by_pandas(names: list[str]) -> list[str]:
     return called
 
 
-def _header(lines: Iterable[str], separator: str) -> list[str] | None:
+def _read_header(lines: Iterable[str], separator: str) -> list[str] | None:
     """Return the stripped cells of the first line that is not empty, [] if they cannot be read,
     None if there is none.
     """
-    if separator == WHITE_SPACE:
+    if separator == WHITESPACE_SEPARATOR:
         return next((line.split() for line in lines if line.strip()), None)
     try:
         for cells in csv.reader(lines, delimiter=separator, skipinitialspace=True):

@@ -21,7 +21,7 @@ from kdgraph.overrides import override
 
 # The mark of UTF-32 in little-endian order begins with that of UTF-16, so it must be compared
 # first.
-_MARKS = (
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -30,7 +30,7 @@ _MARKS = (
 )
 
 
-def codec_of(encoding: str) -> str:
+def codec_name(encoding: str) -> str:
     """Return the one name under which Python has an encoding of text, whichever of its names is
     given.
 
@@ -58,14 +58,14 @@ def codec_of(encoding: str) -> str:
         ) from error
 
 
-def marked_encoding(start: bytes) -> str | None:
+def encoding_from_bom(start: bytes) -> str | None:
     """Return the encoding whose byte-order mark ``start`` begins with: utf-8, utf-16, utf-32, or
     None.
     """
-    return next((encoding for mark, encoding in _MARKS if start.startswith(mark)), None)
+    return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
-def unmarked_codec(where: str, start: bytes, codec: str) -> str:
+def codec_without_bom(where: str, start: bytes, codec: str) -> str:
     """Return the codec that decodes a file which begins with ``start``, and drops its byte-order
     mark.
 
@@ -73,14 +73,14 @@ def unmarked_codec(where: str, start: bytes, codec: str) -> str:
     ----------
     where : how the message names the file.
     start : its first 4 bytes, or more.
-    codec : as :func:`codec_of` returns it.
+    codec : as :func:`codec_name` returns it.
 
     Raises
     ------
     DataError
         If the mark is that of another encoding.
     """
-    marked = marked_encoding(start)
+    marked = encoding_from_bom(start)
     if marked is None:
         return codec
     if not codec.startswith(marked):
@@ -90,15 +90,15 @@ def unmarked_codec(where: str, start: bytes, codec: str) -> str:
     return "utf-8-sig" if marked == "utf-8" else marked
 
 
-def has_wide_units(codec: str) -> bool:
+def uses_null_bytes(codec: str) -> bool:
     """Return whether bytes that are 0 belong to text in this codec."""
     return codec.startswith(("utf-16", "utf-32"))
 
 
-OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-BROKEN = (EOFError, OSError, lzma.LZMAError)
+DECOMPRESSORS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+READ_ERRORS = (EOFError, OSError, lzma.LZMAError)
 """What these raise of files that are not compressed, or not to their end."""
-_BINARY = {
+_BINARY_SIGNATURES = {
     b"PAR1": "a parquet file",
     b"PK\x03\x04": "a zip archive, as spreadsheets and npz files are",
     b"\x1f\x8b": "compressed (.gz)",
@@ -113,12 +113,12 @@ def file_stem(path: str | None, otherwise: str = "table") -> str:
     ('my_table', 'reviews', 'table')
     """
     name = PurePath(path or "")
-    if name.suffix.lower() in OPENERS:
+    if name.suffix.lower() in DECOMPRESSORS:
         name = name.with_suffix("")
     return re.sub(r"[^\w.-]+", "_", name.stem).strip(".") or otherwise
 
 
-def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
+def resolve_existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
     """The file or folder ``path``, relative to the working directory.
 
     Raises
@@ -133,14 +133,14 @@ def existing(path: str, key: str = "path", made_by: str | None = None) -> Path:
     folder = found.parent
     way_out = f"; make it by {made_by}" if made_by else ""
     if not os.path.isdir(folder):
-        raise NotAtHand(f"{said(path, key)}: there is no folder {folder.resolve()}{way_out}")
+        raise NotAtHand(f"{path_argument(path, key)}: there is no folder {folder.resolve()}{way_out}")
     raise NotAtHand(
-        f"{said(path, key)}: no such file in"
-        f" {folder.resolve()}{way_out or did_you_mean(found.name, names_in(folder))}"
+        f"{path_argument(path, key)}: no such file in"
+        f" {folder.resolve()}{way_out or did_you_mean(found.name, list_names(folder))}"
     )
 
 
-def names_in(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     """Return the names in a folder, sorted, to offer near ones; none of a folder that is not there
     or closed.
     """
@@ -150,17 +150,17 @@ def names_in(folder: Path) -> list[str]:
         return []
 
 
-def itself(path: Path) -> list[Path]:
+def single_file(path: Path) -> list[Path]:
     """What is read where a parameter names one file."""
     return [path]
 
 
-def said(path: object, key: str = "path") -> str:
+def path_argument(path: object, key: str = "path") -> str:
     """How messages name a file: by the argument that a user gave."""
     return f"dataset.{key}={path}"
 
 
-def suffix_of(path: Path, known: Sequence[str], key: str = "path") -> str:
+def checked_suffix(path: Path, known: Sequence[str], key: str = "path") -> str:
     """The ending that says what kind of file it is, without that of a compression.
 
     Raises
@@ -169,13 +169,13 @@ def suffix_of(path: Path, known: Sequence[str], key: str = "path") -> str:
         If ``path`` is a folder or its ending is none of ``known``.
     """
     if path.is_dir():
-        raise DataError(f"{said(path, key)} is a folder; give one file")
+        raise DataError(f"{path_argument(path, key)} is a folder; give one file")
     endings = [ending.lower() for ending in path.suffixes]
-    if endings and endings[-1] in OPENERS:
+    if endings and endings[-1] in DECOMPRESSORS:
         endings.pop()
     if not endings or endings[-1] not in known:
         raise DataError(
-            f"{said(path, key)}: the ending of a file says what it is, and must be one of"
+            f"{path_argument(path, key)}: the ending of a file says what it is, and must be one of"
             f" {', '.join(known)}"
         )
     return endings[-1]
@@ -183,7 +183,7 @@ def suffix_of(path: Path, known: Sequence[str], key: str = "path") -> str:
 
 def open_bytes(path: Path) -> IO[bytes]:
     """The file, decompressed."""
-    return OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[return-value]
+    return DECOMPRESSORS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[return-value]
 
 
 def check_text(path: Path, encoding: str) -> str:
@@ -194,18 +194,18 @@ def check_text(path: Path, encoding: str) -> str:
     DataError
         Unless the file has something in it and is text in this encoding.
     """
-    codec = codec_of(encoding)
+    codec = codec_name(encoding)
     try:
         with open_bytes(path) as file:
-            codec = check_start(said(path), file.read(4096), codec)
+            codec = check_text_start(path_argument(path), file.read(4096), codec)
             file.seek(0)
-            _decode(path, file, codec, encoding)
-    except BROKEN as error:
-        raise unreadable(path, error) from error
+            _check_decodable(path, file, codec, encoding)
+    except READ_ERRORS as error:
+        raise unreadable_file_error(path, error) from error
     return codec
 
 
-def check_start(where: str, start: bytes, codec: str) -> str:
+def check_text_start(where: str, start: bytes, codec: str) -> str:
     """Return the codec that decodes a file which begins with ``start``: ``codec``, without a
     byte-order mark.
 
@@ -216,12 +216,12 @@ def check_start(where: str, start: bytes, codec: str) -> str:
     """
     if not start.strip():
         raise DataError(f"{where} is empty")
-    if kind := next((kind for magic, kind in _BINARY.items() if start.startswith(magic)), None):
+    if kind := next((kind for magic, kind in _BINARY_SIGNATURES.items() if start.startswith(magic)), None):
         raise DataError(f"{where} is {kind}, not text; its ending must say so")
-    unmarked = unmarked_codec(where, start, codec)
-    if marked_encoding(start):
+    unmarked = codec_without_bom(where, start, codec)
+    if encoding_from_bom(start):
         return unmarked
-    if b"\0" in start and not has_wide_units(codec):
+    if b"\0" in start and not uses_null_bytes(codec):
         raise DataError(f"{where} is no text: byte {start.index(0):,} is 0")
     return codec
 
@@ -232,13 +232,13 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def unreadable(path: Path, error: BaseException) -> DataError:
+def unreadable_file_error(path: Path, error: BaseException) -> DataError:
     """The error for a file that is there and cannot be read."""
     reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:120]
-    return DataError(f"{said(path)} cannot be read: {reason}")
+    return DataError(f"{path_argument(path)} cannot be read: {reason}")
 
 
-def _decode(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
+def _check_decodable(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
     """Read it all once, so that a byte that is none of the encoding is told with its place in the
     file.
     """
@@ -253,10 +253,10 @@ def _decode(path: Path, file: IO[bytes], codec: str, encoding: str) -> None:
             way_out = "; it may be dataset.encoding=latin-1" if codec.startswith("utf-8") else ""
             found = f"byte {place:,} (0x{error.object[error.start]:02x})"
             raise DataError(
-                f"{said(path)} is not text in {encoding}: {found} cannot be decoded{way_out}"
+                f"{path_argument(path)} is not text in {encoding}: {found} cannot be decoded{way_out}"
             ) from error
         except UnicodeError as error:
-            raise DataError(f"{said(path)} is not text in {encoding}: {error}") from error
+            raise DataError(f"{path_argument(path)} is not text in {encoding}: {error}") from error
         if not block:
             return
         done += len(block)

@@ -20,27 +20,27 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from kdgraph.data.dataset import Kind
-from kdgraph.data.files.delimited import MISSING_CELLS, Format, delimited_layout
+from kdgraph.data.dataset import ColumnKind
+from kdgraph.data.files.delimited import MISSING_CELLS, TextFormat, read_layout
 from kdgraph.data.files.paths import (
-    BROKEN,
-    OPENERS,
+    READ_ERRORS,
+    DECOMPRESSORS,
     check_text,
     open_bytes,
-    said,
-    suffix_of,
-    unreadable,
+    path_argument,
+    checked_suffix,
+    unreadable_file_error,
 )
 from kdgraph.errors import DataError
 
-ROUNDED_FROM = 2**53
+FLOAT_INTEGER_LIMIT = 2**53
 """From here on neighbouring integers become the same float64."""
-WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
-LEADING_ZERO = re.compile(r"[+-]?0\d+", re.ASCII)
-_ATTRIBUTE = re.compile(r"^(\s*@attribute\s.*\s)(numeric|integer|real)(\s*)$", re.IGNORECASE)
+INTEGER_PATTERN = re.compile(r"[+-]?\d+", re.ASCII)
+_LEADING_ZERO_PATTERN = re.compile(r"[+-]?0\d+", re.ASCII)
+_NUMERIC_ATTRIBUTE_PATTERN = re.compile(r"^(\s*@attribute\s.*\s)(numeric|integer|real)(\s*)$", re.IGNORECASE)
 
 
-def numbers_of_text(cells: pd.Series) -> pd.Series:
+def parse_number_column(cells: pd.Series) -> pd.Series:
     """Return a column of text as integers where all of its cells are some, else as floats, or as
     text if a cell is no number.
 
@@ -61,7 +61,7 @@ def numbers_of_text(cells: pd.Series) -> pd.Series:
     """
     words = cells.dropna().unique()
     stripped = [str(word).strip() for word in words]
-    if all(WHOLE.fullmatch(word) for word in stripped):
+    if all(INTEGER_PATTERN.fullmatch(word) for word in stripped):
         values = [int(word) for word in stripped]
         by_word = dict(zip(words, values, strict=True))
         whole = integer_array([by_word[cell] if isinstance(cell, str) else None for cell in cells])
@@ -95,7 +95,7 @@ def integer_array(values: Sequence[int | None]) -> pd.arrays.IntegerArray | None
     )
 
 
-def with_whole_numbers(
+def restore_integers(
     frame: pd.DataFrame,
     reread: Callable[[list[int]], pd.DataFrame],
     missing: Iterable[str],
@@ -132,11 +132,11 @@ def with_whole_numbers(
     for j, (_, text) in zip(positions, reread(positions).items(), strict=True):
         cells = text.set_axis(frame.index)
         if j in codes and any(
-            LEADING_ZERO.fullmatch(str(word).strip()) for word in cells.dropna().unique()
+            _LEADING_ZERO_PATTERN.fullmatch(str(word).strip()) for word in cells.dropna().unique()
         ):
             columns[j] = cells.astype(object)
         elif j in rounded:
-            columns[j] = numbers_of_text(cells)
+            columns[j] = parse_number_column(cells)
     return pd.concat([column.rename(j) for j, column in columns.items()], axis=1).set_axis(
         frame.columns, axis=1
     )
@@ -144,11 +144,11 @@ def with_whole_numbers(
 
 def _may_be_rounded(column: pd.Series, missing: Iterable[str]) -> bool:
     if column.dtype.kind == "f":
-        return bool((column.abs() >= ROUNDED_FROM).any())
+        return bool((column.abs() >= FLOAT_INTEGER_LIMIT).any())
     return column.dtype == object and bool(column.isin(list(missing)).any())
 
 
-def frame_of_arrow(table: Any) -> pd.DataFrame:
+def frame_from_arrow(table: Any) -> pd.DataFrame:
     """Return a table or batch of pyarrow as a data frame whose 64-bit integers stay integers where
     cells are missing.
     """
@@ -167,19 +167,19 @@ def frame_of_arrow(table: Any) -> pd.DataFrame:
     return frame
 
 
-def numbers_as_text(lines: IO[str]) -> Iterator[str]:
+def declare_numbers_as_text(lines: IO[str]) -> Iterator[str]:
     """Yield the lines of an ARFF file with its numeric attributes declared as text, since liac-arff
     reads numbers as floats.
     """
     for line in lines:
-        match = _ATTRIBUTE.match(line.rstrip("\r\n"))
+        match = _NUMERIC_ATTRIBUTE_PATTERN.match(line.rstrip("\r\n"))
         yield f"{match[1]}STRING{match[3]}\n" if match else line
         if line.strip().lower().startswith("@data"):
             break
     yield from lines
 
 
-def frame_of_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
+def frame_from_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
     """All columns [n, columns], a nominal attribute as text and a number as a number; and the names
     of the nominal ones.
 
@@ -200,29 +200,29 @@ def frame_of_arff(text: IO[str]) -> tuple[pd.DataFrame, list[str]]:
     ]
     for name in numeric:
         frame[name] = pd.to_numeric(frame[name])
-    if rounded := [name for name in numeric if (frame[name].abs() >= ROUNDED_FROM).any()]:
+    if rounded := [name for name in numeric if (frame[name].abs() >= FLOAT_INTEGER_LIMIT).any()]:
         text.seek(0)
-        found = arff.load(numbers_as_text(text), return_type=arff.DENSE_GEN)
+        found = arff.load(declare_numbers_as_text(text), return_type=arff.DENSE_GEN)
         cells = pd.DataFrame.from_records(list(found["data"]), columns=list(names))
         for name in rounded:
-            frame[name] = numbers_of_text(cells[name])
+            frame[name] = parse_number_column(cells[name])
     return frame, [
         str(name) for name, kind in zip(names, kinds, strict=True) if isinstance(kind, list)
     ]
 
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff")
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".arff")
 
 
 @dataclass(frozen=True)
-class Read:
+class ParsedTable:
     """A table as it was read, and the kinds that its file declares for columns."""
 
     frame: pd.DataFrame
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    kinds: dict[str, ColumnKind] = field(default_factory=dict)
 
 
-def read_table(path: Path, form: Format) -> Read:
+def read_table(path: Path, form: TextFormat) -> ParsedTable:
     """Read a file by its ending, which may be followed by .gz, .bz2 or .xz for text.
 
     Raises
@@ -230,14 +230,14 @@ def read_table(path: Path, form: Format) -> Read:
     DataError
         If it is none of these, or not what its ending says.
     """
-    suffix = suffix_of(path, SUFFIXES)
+    suffix = checked_suffix(path, TABLE_SUFFIXES)
     if suffix in (".parquet", ".pq"):
         return _read_parquet(path)
     codec = check_text(path, form.encoding)
     return (
         _read_arff(path, codec)
         if suffix == ".arff"
-        else Read(_read_csv(path, form, codec, default_separator(suffix)))
+        else ParsedTable(_read_csv(path, form, codec, default_separator(suffix)))
     )
 
 
@@ -246,16 +246,16 @@ def default_separator(suffix: str) -> str:
     return "\t" if suffix == ".tsv" else ","
 
 
-def _read_parquet(path: Path) -> Read:
+def _read_parquet(path: Path) -> ParsedTable:
     from pyarrow import ArrowException, parquet
 
-    if path.suffix.lower() in OPENERS:
-        raise DataError(f"{said(path)}: parquet files are compressed inside; unpack it")
+    if path.suffix.lower() in DECOMPRESSORS:
+        raise DataError(f"{path_argument(path)}: parquet files are compressed inside; unpack it")
     try:
-        return Read(index_as_columns(said(path), frame_of_arrow(parquet.ParquetFile(path).read())))
+        return ParsedTable(index_as_columns(path_argument(path), frame_from_arrow(parquet.ParquetFile(path).read())))
     except (ArrowException, OSError) as error:
         raise DataError(
-            f"{said(path)} is no parquet file, or damaged: {_first_line(error)}"
+            f"{path_argument(path)} is no parquet file, or damaged: {_first_error_line(error)}"
         ) from error
 
 
@@ -279,10 +279,10 @@ def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFrame:
+def _read_csv(path: Path, form: TextFormat, codec: str, default: str) -> pd.DataFrame:
     with open_bytes(path) as file:
-        layout = delimited_layout(file, codec, form.separator, default, said(path))
-    layout.refuse_other_separator(said(path))
+        layout = read_layout(file, codec, form.separator, default, path_argument(path))
+    layout.refuse_other_separator(path_argument(path))
     names = layout.names
     try:
         with warnings.catch_warnings(), open_bytes(path) as file:
@@ -291,7 +291,7 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
             )  # rows that are longer than the header
             frame = pd.read_csv(file, low_memory=False, **layout.options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
-        raise _not_a_table(path, error, layout.separator, len(names)) from error
+        raise _table_format_error(path, error, layout.separator, len(names)) from error
     nameless = frame.columns.str.fullmatch(r"Unnamed: [\d.]+")
     if len(names) == frame.shape[1]:
         nameless = np.isin(np.arange(len(names)), list(layout.nameless))
@@ -301,14 +301,14 @@ def _read_csv(path: Path, form: Format, codec: str, default: str) -> pd.DataFram
         with open_bytes(path) as file:
             return pd.read_csv(file, **layout.options, usecols=positions, dtype=str)
 
-    frame = with_whole_numbers(frame, cells_as_text, MISSING_CELLS, form.identifiers)
+    frame = restore_integers(frame, cells_as_text, MISSING_CELLS, form.identifiers)
     left_open = (
         nameless & frame.isna().all().to_numpy()
     )  # which come of separators at the ends of lines
     return frame.loc[:, ~left_open]
 
 
-def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
+def read_text_column(path: Path, form: TextFormat, name: str) -> pd.Series | None:
     """Return the cells of one column of csv or tsv as they stand there, without white space around
     them.
 
@@ -325,16 +325,16 @@ def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
     -------
     Series of str, [n], or None
     """
-    suffix = suffix_of(path, SUFFIXES)
+    suffix = checked_suffix(path, TABLE_SUFFIXES)
     if suffix not in (".csv", ".tsv"):
         return None
     with open_bytes(path) as file:
-        layout = delimited_layout(
+        layout = read_layout(
             file,
             check_text(path, form.encoding),
             form.separator,
             default_separator(suffix),
-            said(path),
+            path_argument(path),
         )
     options = {**layout.options, "dtype": str, "na_filter": False}
     with open_bytes(path) as file:
@@ -343,36 +343,36 @@ def text_of_column(path: Path, form: Format, name: str) -> pd.Series | None:
         )
 
 
-def _not_a_table(path: Path, error: BaseException, separator: str, n_names: int) -> DataError:
+def _table_format_error(path: Path, error: BaseException, separator: str, n_names: int) -> DataError:
     if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
         cells = f"line {found[2]} has {found[3]} cells, and those before it {found[1]}"
     elif "does not match" in str(error):
         cells = f"some rows have more cells than the header, which has {n_names}"
     else:
-        cells = _first_line(error).removeprefix("Error tokenizing data. C error: ")
+        cells = _first_error_line(error).removeprefix("Error tokenizing data. C error: ")
     shown = "tab" if separator == "\t" else f"'{separator}'"
     return DataError(
-        f"{said(path)} is no table with {shown} between cells: {cells}; see dataset.separator, and"
+        f"{path_argument(path)} is no table with {shown} between cells: {cells}; see dataset.separator, and"
         " quote cells that contain it"
     )
 
 
-def _read_arff(path: Path, codec: str) -> Read:
+def _read_arff(path: Path, codec: str) -> ParsedTable:
     import arff
 
     try:
         with open_bytes(path) as file, io.TextIOWrapper(file, codec) as text:
-            frame, nominal = frame_of_arff(text)
+            frame, nominal = frame_from_arff(text)
     except arff.ArffException as error:
         raise DataError(
-            f"{said(path)} is not ARFF: {_first_line(error).removesuffix(', at line -1.')}"
+            f"{path_argument(path)} is not ARFF: {_first_error_line(error).removesuffix(', at line -1.')}"
         ) from error
-    except (ValueError, *BROKEN) as error:
-        raise unreadable(path, error) from error
-    return Read(frame, dict.fromkeys(nominal, "categorical"))
+    except (ValueError, *READ_ERRORS) as error:
+        raise unreadable_file_error(path, error) from error
+    return ParsedTable(frame, dict.fromkeys(nominal, "categorical"))
 
 
-def _first_line(error: BaseException) -> str:
+def _first_error_line(error: BaseException) -> str:
     return next(
         (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
     )[:160]

@@ -3,12 +3,12 @@ cell is as a number.
 """
 
 from kdgraph.data.frames.columns import (
-    Column,
+    ColumnName,
     ColumnOptions,
-    Require,
+    ColumnRequirement,
     from_frame,
-    names_as_text,
-    names_of,
+    stringify_names,
+    column_names,
 )
 
-__all__ = ["Column", "ColumnOptions", "Require", "from_frame", "names_as_text", "names_of"]
+__all__ = ["ColumnName", "ColumnOptions", "ColumnRequirement", "from_frame", "stringify_names", "column_names"]

@@ -28,28 +28,28 @@ from pandas.api.types import (
     is_unsigned_integer_dtype,
 )
 
-from kdgraph.data.files.tables import ROUNDED_FROM, WHOLE, integer_array
+from kdgraph.data.files.tables import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN, integer_array
 from kdgraph.errors import DataError
 from kdgraph.wording import counted
 
-LARGEST = 1e18
+MAX_CELL_VALUE = 1e18
 """From here on a number is taken for a code for missing: beside its square, those of all others
 vanish in double precision.
 """
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingCells:
     """Cells to read as missing: as text, and as numbers where they are some."""
 
     words: frozenset[str]
     numbers: np.ndarray
 
     @classmethod
-    def of(cls, cells: Iterable[str | float]) -> Missing:
+    def of(cls, cells: Iterable[str | float]) -> MissingCells:
         """``-1`` is missing as a number and as the text ``-1``."""
         cells = list(cells)
-        words = {plain(cell) for cell in cells}
+        words = {format_cell(cell) for cell in cells}
         numbers = pd.to_numeric(pd.Series(sorted(words), dtype=object), errors="coerce").to_numpy(
             dtype=np.float64
         )
@@ -60,7 +60,7 @@ class Missing:
         return cls(frozenset(words), np.unique([*numbers[~np.isnan(numbers)], *exact]))
 
 
-def plain(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Return a cell as a person would write it.
 
     >>> plain(3.0), plain(0.25), plain("3.0")
@@ -69,18 +69,18 @@ def plain(value: Any) -> str:
     if (
         isinstance(value, (float, np.floating))
         and float(value).is_integer()
-        and abs(value) < LARGEST
+        and abs(value) < MAX_CELL_VALUE
     ):
         return str(int(value))
     return str(value)
 
 
-def is_number(dtype: Any) -> bool:
+def is_real_dtype(dtype: Any) -> bool:
     """Return whether a column of this type holds real numbers, which truth values are not."""
     return is_numeric_dtype(dtype) and not is_bool_dtype(dtype) and not is_complex_dtype(dtype)
 
 
-def exact_numbers(values: Any) -> np.ndarray:
+def to_exact_numbers(values: Any) -> np.ndarray:
     """Return a numeric Series, Index or array [n] as Int64[n] or UInt64[n] where its type is an
     integer, else as Float64[n].
 
@@ -94,7 +94,7 @@ def exact_numbers(values: Any) -> np.ndarray:
     return pd.Series(values).to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def typed(column: pd.Series) -> pd.Series:
+def infer_numeric_type(column: pd.Series) -> pd.Series:
     """Return a column of Python numbers or decimals, as databases give them, with a numeric type;
     any other as it is.
 
@@ -122,7 +122,7 @@ def typed(column: pd.Series) -> pd.Series:
     return column
 
 
-def check_not_merged(where: str, values: np.ndarray, way_out: str) -> None:
+def check_distinct_as_float(where: str, values: np.ndarray, way_out: str) -> None:
     """Raise DataError if different integers of ``values`` [n] become the same float.
 
     Parameters
@@ -133,7 +133,7 @@ def check_not_merged(where: str, values: np.ndarray, way_out: str) -> None:
     """
     if values.dtype.kind not in "iu" or not len(values):
         return
-    large = values[(values >= ROUNDED_FROM) | (values <= -ROUNDED_FROM)]
+    large = values[(values >= FLOAT_INTEGER_LIMIT) | (values <= -FLOAT_INTEGER_LIMIT)]
     n = len(distinct := np.unique(large))
     if lost := n - len(np.unique(distinct.astype(np.float64))):
         found = (
@@ -143,12 +143,12 @@ def check_not_merged(where: str, values: np.ndarray, way_out: str) -> None:
         raise DataError(f"{found} would be lost in double precision; {way_out}")
 
 
-def whole_numbers_of(words: Any) -> np.ndarray:
+def parse_integers(words: Any) -> np.ndarray:
     """Return the whole numbers among words as Int64[m] or UInt64[m]; none where one needs more
     bits, and is too large anyway.
     """
-    integers = integer_array([int(word) for word in words if WHOLE.fullmatch(word.strip())])
-    return np.empty(0, dtype=np.int64) if integers is None else exact_numbers(integers)
+    integers = integer_array([int(word) for word in words if INTEGER_PATTERN.fullmatch(word.strip())])
+    return np.empty(0, dtype=np.int64) if integers is None else to_exact_numbers(integers)
 
 
 def label_array(values: Sequence[Any]) -> np.ndarray:
@@ -172,7 +172,7 @@ def label_array(values: Sequence[Any]) -> np.ndarray:
     return np.array(values)
 
 
-Sort = Literal[
+TextForm = Literal[
     "number",
     "date",
     "percent sign",
@@ -185,7 +185,7 @@ Sort = Literal[
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _TIME = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[ap]\.?m\.?)?(?: ?(?:z|utc|[+-]\d{2}:?\d{2}))?"
-DATE = re.compile(
+_DATE_PATTERN = re.compile(
     rf"(?:(?:\d{{4}}([-/.])\d{{1,2}}\1\d{{1,2}}|\d{{1,2}}([-/.])\d{{1,2}}\2(?:\d{{4}}|\d{{2}})"
     rf"|\d{{1,2}}[- /.]+{_MONTH}[- /.,]+\d{{2,4}}|{_MONTH}[- /.]+\d{{1,2}},?[- /.]+\d{{4}})(?:[t"
     rf" ,]+{_TIME})?"
@@ -193,29 +193,29 @@ DATE = re.compile(
     re.IGNORECASE,
 )
 """A day, with or without the time; a month of a year; a time of day."""
-_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD|HKD|Rs\\.?"
-_BEFORE = re.compile(rf"(?:{_CODES})\s*|R(?=\$)")
-_AFTER = re.compile(rf"\s*(?:{_CODES})")
-_DIGITS = re.compile(
+_CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD|HKD|Rs\\.?"
+_CURRENCY_PREFIX = re.compile(rf"(?:{_CURRENCY_CODES})\s*|R(?=\$)")
+_CURRENCY_SUFFIX = re.compile(rf"\s*(?:{_CURRENCY_CODES})")
+_DIGITS_PATTERN = re.compile(
     r"[.,]?\d+(?:[.,'’_ \u00a0\u2009\u202f]\d+)*[.,]?(?:e[+-]?\d+)?", re.IGNORECASE
 )
-_UNIT = re.compile(r"\s*((?:[^\W\d_]|[°²³%])(?:[^\W\d_]|[°²³%/*·^. ]){0,14}[23]?)")
-_ORDINAL = {"st", "nd", "rd", "th"}
+_UNIT_PATTERN = re.compile(r"\s*((?:[^\W\d_]|[°²³%])(?:[^\W\d_]|[°²³%/*·^. ]){0,14}[23]?)")
+_ORDINAL_SUFFIXES = {"st", "nd", "rd", "th"}
 # One sign between all groups of three; behind them a decimal point or comma.
-_THOUSANDS = re.compile(r"\d{1,3}(?P<between>[.,'’_\s])\d{3}(?:(?P=between)\d{3})*(?:[.,]\d*)?")
+_THOUSANDS_PATTERN = re.compile(r"\d{1,3}(?P<between>[.,'’_\s])\d{3}(?:(?P=between)\d{3})*(?:[.,]\d*)?")
 _SPACES_AND_QUOTES = re.compile(r"[\s'’_]")
 
 
-class Word(NamedTuple):
+class ClassifiedText(NamedTuple):
     """What a text is to its reader: its sort, None where it is none of them; and its unit, if it is
     a number with one.
     """
 
-    sort: Sort | None
+    sort: TextForm | None
     unit: str = ""
 
 
-def sort_of(word: str) -> Word:
+def classify_text(word: str) -> ClassifiedText:
     """Return what a word is that pandas reads as no number.
 
     Examples
@@ -226,58 +226,58 @@ def sort_of(word: str) -> Word:
     (Word(sort='unit', unit='kg'), None)
     """
     text = word.strip()
-    if DATE.fullmatch(text):
-        return Word("date")
+    if _DATE_PATTERN.fullmatch(text):
+        return ClassifiedText("date")
     in_parentheses = text.startswith("(") and text.endswith(")")  # accountants' minus
-    rest, signed = _without_sign(text[1:-1] if in_parentheses else text)
+    rest, signed = _strip_sign(text[1:-1] if in_parentheses else text)
     marks = [character for character in rest if unicodedata.category(character) == "Sc"]
-    before = _BEFORE.match(rest)
+    before = _CURRENCY_PREFIX.match(rest)
     rest = rest[before.end() :] if before else rest
     rest = "".join(
         character for character in rest if unicodedata.category(character) != "Sc"
     ).strip()
     percent = rest[-1:] in ("%", "‰")
-    rest, again = _without_sign(rest.rstrip("%‰ \u00a0\u202f"))
-    digits = _DIGITS.match(rest)
+    rest, again = _strip_sign(rest.rstrip("%‰ \u00a0\u202f"))
+    digits = _DIGITS_PATTERN.match(rest)
     if digits is None or len(marks) > 1:
-        return Word(None)
+        return ClassifiedText(None)
     behind, core = rest[digits.end() :], digits[0]
-    code = _AFTER.fullmatch(behind) if behind.strip() else None
+    code = _CURRENCY_SUFFIX.fullmatch(behind) if behind.strip() else None
     if behind.strip() in ("-", ".-"):
         behind, signed = "", True  # 5- and Swiss 5.-
     if behind.strip() and not code:
-        unit = _UNIT.fullmatch(behind)
+        unit = _UNIT_PATTERN.fullmatch(behind)
         return (
-            Word("unit", unit[1].strip())
-            if unit and unit[1].lower() not in _ORDINAL
-            else Word(None)
+            ClassifiedText("unit", unit[1].strip())
+            if unit and unit[1].lower() not in _ORDINAL_SUFFIXES
+            else ClassifiedText(None)
         )
     if percent:
-        return Word("percent sign")
+        return ClassifiedText("percent sign")
     if marks or before or code:
-        return Word("currency sign")
-    if core.count(",") == 1 or ("," in core and _in_threes(core)):
-        return Word("comma")
+        return ClassifiedText("currency sign")
+    if core.count(",") == 1 or ("," in core and _has_thousands_groups(core)):
+        return ClassifiedText("comma")
     if "," in core or _SPACES_AND_QUOTES.search(core) or core.count(".") > 1:
-        return Word("thousands separator" if _in_threes(core) else None)
-    return Word("sign" if signed or again or in_parentheses or not core.isascii() else "number")
+        return ClassifiedText("thousands separator" if _has_thousands_groups(core) else None)
+    return ClassifiedText("sign" if signed or again or in_parentheses or not core.isascii() else "number")
 
 
-def _without_sign(text: str) -> tuple[str, bool]:
+def _strip_sign(text: str) -> tuple[str, bool]:
     """The text behind its sign, and whether it is another than + and -."""
     sign = re.match(r"[+\-\u2212\u2013\s]*", text)
     assert sign is not None
     return text[sign.end() :], bool(re.search("[\u2212\u2013]", sign[0]))
 
 
-def _in_threes(core: str) -> bool:
+def _has_thousands_groups(core: str) -> bool:
     """Return whether digits stand in groups of three, as of thousands, so that 1_0, 1.2.3 and
     192.168.0.1 are no numbers.
     """
-    return _THOUSANDS.fullmatch(core) is not None
+    return _THOUSANDS_PATTERN.fullmatch(core) is not None
 
 
-class Mixture(NamedTuple):
+class DominantForm(NamedTuple):
     """How many of the rows of a column of text hold numbers, written in any way, or dates.
 
     Attributes
@@ -289,12 +289,12 @@ class Mixture(NamedTuple):
     first : position of the first word of this sort among the words.
     """
 
-    sort: Sort | None
+    sort: TextForm | None
     unit: str
     first: int
 
 
-def mixture_of(words: np.ndarray, rows: np.ndarray) -> Mixture:
+def dominant_form(words: np.ndarray, rows: np.ndarray) -> DominantForm:
     """Return what most cells of a column are.
 
     Parameters
@@ -304,7 +304,7 @@ def mixture_of(words: np.ndarray, rows: np.ndarray) -> Mixture:
     """
     numbers = pd.to_numeric(pd.Series(words, dtype=object), errors="coerce").notna().to_numpy()
     sorts = [
-        Word("number") if is_number else sort_of(word)
+        ClassifiedText("number") if is_number else classify_text(word)
         for word, is_number in zip(words, numbers, strict=True)
     ]
     half = rows.sum() / 2
@@ -319,23 +319,23 @@ def mixture_of(words: np.ndarray, rows: np.ndarray) -> Mixture:
     )
     n_disguised = rows[disguised].sum()
     if dates > half:
-        return Mixture("date", "", next(i for i, (sort, _) in enumerate(sorts) if sort == "date"))
+        return DominantForm("date", "", next(i for i, (sort, _) in enumerate(sorts) if sort == "date"))
     if n_disguised and plain + n_disguised > half:
         first = int(np.flatnonzero(disguised)[0])
-        return Mixture(sorts[first].sort, "", first)
+        return DominantForm(sorts[first].sort, "", first)
     if plain > half:
-        return Mixture("number", "", int(np.flatnonzero(numbers)[0]))
+        return DominantForm("number", "", int(np.flatnonzero(numbers)[0]))
     if (
         with_unit
         and with_unit >= sum(units.values()) / 2
         and plain + n_disguised + with_unit > half
     ):
-        first = next(i for i, word in enumerate(sorts) if word == Word("unit", unit))
-        return Mixture("unit", unit, first)
-    return Mixture(None, "", -1)
+        first = next(i for i, word in enumerate(sorts) if word == ClassifiedText("unit", unit))
+        return DominantForm("unit", unit, first)
+    return DominantForm(None, "", -1)
 
 
-def described(found: Mixture) -> str:
+def describe_form(found: DominantForm) -> str:
     """Return what is wrong with the numbers of a column, such as ``numbers with percent signs``."""
     if found.sort == "unit":
         return f"numbers with a unit ({found.unit})"

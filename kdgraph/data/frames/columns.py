@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, Kind, Task
-from kdgraph.data.frames.messages import no_such_column, warn_of_constant_columns, warn_of_copies
+from kdgraph.data.dataset import Dataset, ColumnKind, TaskSetting
+from kdgraph.data.frames.messages import unknown_column_error, warn_constant_columns, warn_duplicate_rows
 from kdgraph.errors import DataError, NotAtHand
 from kdgraph.parameters import Count
 from kdgraph.wording import counted, some
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Column = str | float
+ColumnName = str | float
 """The name of a column; of one that is a number, a command line may give the number."""
-Require = Literal["any", "numeric"]
+ColumnRequirement = Literal["any", "numeric"]
 """``numeric`` is the filter of Dey et al. (2024): a table with a categorical column or a missing
 value is shut out.
 """
@@ -36,7 +36,7 @@ class ColumnOptions:
     Attributes
     ----------
     task : what the target is; ``auto`` decides by its values, see
-    :func:`kdgraph.data.frames.targets.task_of`.
+    :func:`kdgraph.data.frames.targets.infer_task`.
     drop : columns that are not used.
     categorical : columns whose values are names although they are numbers, such as a month or a
     postal code.
@@ -50,7 +50,7 @@ class ColumnOptions:
     :data:`kdgraph.data.frames.targets.Threshold`.
     group : whom a row belongs to, where groups are measured apart: a column, or several of numbers
         or truth values, of which the largest counts
-        (:func:`kdgraph.data.frames.targets.groups_of`). They are features too, unless ``drop`` has
+        (:func:`kdgraph.data.frames.targets.encode_groups`). They are features too, unless ``drop`` has
         them; columns of the target may be among them, which :attr:`Dataset.facts` then tells.
     split_at : the last number of ``split_column`` that trains, and the last that calibrates; larger
     ones test. Empty: it has words.
@@ -62,13 +62,13 @@ class ColumnOptions:
         that all cells of the column have.
     """
 
-    task: Task = "auto"
+    task: TaskSetting = "auto"
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
     missing: Sequence[str | float] = ()
     split_groups: str | None = None
     split_column: str | None = None
-    require: Require = "any"
+    require: ColumnRequirement = "any"
     threshold: float | Literal["median"] | None = None
     group: str | Sequence[str] | None = None
     split_at: Sequence[float] = ()
@@ -96,7 +96,7 @@ def from_frame(
     *,
     options: ColumnOptions,
     facts: Mapping[str, Any] = {},
-    feature_kinds: Mapping[str, Kind] | None = None,
+    feature_kinds: Mapping[str, ColumnKind] | None = None,
 ) -> Dataset:
     """A data set from a frame with one row for each sample.
 
@@ -131,35 +131,35 @@ def from_frame(
         If features are constant or number the rows, text differs in each row, or rows have the same
         features.
     """
-    from kdgraph.data.frames.dates import with_dates
-    from kdgraph.data.frames.features import encode_features, without_row_numbers
-    from kdgraph.data.frames.messages import ColumnLists
-    from kdgraph.data.frames.targets import encode_target, facts_of_task, groups_of, target_column
+    from kdgraph.data.frames.dates import convert_dates
+    from kdgraph.data.frames.features import encode_features, drop_row_index
+    from kdgraph.data.frames.messages import ColumnSettings
+    from kdgraph.data.frames.targets import encode_target, task_facts, encode_groups, target_column
 
-    frame = _with_text_names(name, frame)
-    _check_names(name, frame, target, options)
-    given = ColumnLists(options.drop, options.categorical, options.parse_dates, options.missing)
-    frame, date_formats = with_dates(name, frame, given, options.date_format)
-    kinds: dict[str, Kind] = {
+    frame = _stringify_columns(name, frame)
+    _check_column_names(name, frame, target, options)
+    given = ColumnSettings(options.drop, options.categorical, options.parse_dates, options.missing)
+    frame, date_formats = convert_dates(name, frame, given, options.date_format)
+    kinds: dict[str, ColumnKind] = {
         **(feature_kinds or {}),
         **dict.fromkeys(options.categorical, "categorical"),
     }
-    targets = names_of(target)
+    targets = column_names(target)
     others = {*targets, *options.drop, options.split_groups, options.split_column}
     features = frame[[column for column in frame.columns if column not in others]]
-    features = without_row_numbers(name, features, given)
+    features = drop_row_index(name, features, given)
     if features.shape[1] == 0:
         aside = f"the {len(frame.columns) - len(targets)} columns put aside"
         raise DataError(
             f"{name}: no feature is left beside the target '{some(targets)}' and {aside}"
         )
-    of_groups = names_of(options.group)
+    of_groups = column_names(options.group)
     shared = [column for column in of_groups if column in targets]
     labels, said = target_column(name, frame, target, options.threshold, options.task)
     declared = kinds.get(target) if isinstance(target, str) and options.threshold is None else None
     y, classes, task = encode_target(name, labels, options.task, declared, given)
     groups, group_names = (
-        (None, ()) if options.group is None else groups_of(name, "group", frame, options.group)
+        (None, ()) if options.group is None else encode_groups(name, "group", frame, options.group)
     )
     X, categories = encode_features(name, features, kinds, given)
     if options.first_numeric is not None:
@@ -167,11 +167,11 @@ def from_frame(
         features, X, categories = features.iloc[:, chosen], X[:, chosen], (None,) * len(chosen)
     if options.require == "numeric":
         _require_numeric(name, X, categories, features.columns)
-    warn_of_constant_columns(name, X, list(features.columns))
-    warn_of_copies(name, X)
+    warn_constant_columns(name, X, list(features.columns))
+    warn_duplicate_rows(name, X)
     more: dict[str, Any] = {"target_and_group": ", ".join(shared)} if shared else {}
     more |= {"date_formats": date_formats} if date_formats else {}
-    more |= facts_of_task(y, options.task, task)
+    more |= task_facts(y, options.task, task)
     return Dataset(
         name,
         X,
@@ -182,13 +182,13 @@ def from_frame(
         split_groups=(
             None
             if options.split_groups is None
-            else groups_of(name, "split_groups", frame, options.split_groups)[0]
+            else encode_groups(name, "split_groups", frame, options.split_groups)[0]
         ),
         groups=groups,
         group_names=group_names,
         groups_are_target=bool(shared) and set(targets) == set(of_groups),
         categories=categories if any(categories) else (),
-        roles=_roles(name, frame, options),
+        roles=_prescribed_roles(name, frame, options),
         facts={**facts, **said, **more},
     )
 
@@ -204,48 +204,48 @@ def _first_numeric(name: str, categories: Sequence[Any], n: int) -> np.ndarray:
     return numeric[:n]
 
 
-def names_of(columns: Column | Sequence[Column] | None) -> list[str]:
+def column_names(columns: ColumnName | Sequence[ColumnName] | None) -> list[str]:
     """Return the names of columns that are named as one, as several, or not at all.
 
     >>> names_of("age"), names_of([2019, "a,b"]), names_of(None)
     (['age'], ['2019', 'a,b'], [])
     """
-    named = names_as_text(columns)
+    named = stringify_names(columns)
     return [] if named is None else [named] if isinstance(named, str) else list(named)
 
 
 @overload
-def names_as_text(columns: Column) -> str: ...
+def stringify_names(columns: ColumnName) -> str: ...
 @overload
-def names_as_text(columns: Sequence[Column]) -> list[str]: ...
+def stringify_names(columns: Sequence[ColumnName]) -> list[str]: ...
 @overload
-def names_as_text(columns: None) -> None: ...
+def stringify_names(columns: None) -> None: ...
 @overload
-def names_as_text(columns: Column | Sequence[Column]) -> str | list[str]: ...
-def names_as_text(columns: Any) -> Any:
+def stringify_names(columns: ColumnName | Sequence[ColumnName]) -> str | list[str]: ...
+def stringify_names(columns: Any) -> Any:
     """Return names of columns as text where they are numbers: one, several in a list, or None. All
     else stays, to be refused.
     """
     if isinstance(columns, Sequence) and not isinstance(columns, str):
-        return [names_as_text(column) for column in columns]
+        return [stringify_names(column) for column in columns]
     return str(columns) if isinstance(columns, Real) and not isinstance(columns, bool) else columns
 
 
-def _roles(name: str, frame: pd.DataFrame, options: ColumnOptions) -> np.ndarray | None:
+def _prescribed_roles(name: str, frame: pd.DataFrame, options: ColumnOptions) -> np.ndarray | None:
     """Int8[n], as ``split_column`` says; None without one."""
-    from kdgraph.data.frames.roles import roles_of_column, roles_of_numbers
+    from kdgraph.data.frames.roles import roles_from_names, roles_from_numbers
 
     if options.split_column is None:
         return None
     column = frame[options.split_column]
     return (
-        roles_of_numbers(name, column, options.split_at)
+        roles_from_numbers(name, column, options.split_at)
         if len(options.split_at)
-        else roles_of_column(name, column)
+        else roles_from_names(name, column)
     )
 
 
-def _with_text_names(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     """The same cells under column names that are text, each of them once, and at least one row."""
     columns = [str(column) for column in frame.columns]
     if twice := sorted(
@@ -261,18 +261,18 @@ def _with_text_names(name: str, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis(columns, axis=1)
 
 
-def _check_names(
+def _check_column_names(
     name: str, frame: pd.DataFrame, target: str | Sequence[str], options: ColumnOptions
 ) -> None:
     """Every column that is named is there, and the target is nothing else, but the group where
     classes are measured apart.
     """
-    targets = names_of(target)
+    targets = column_names(target)
     if not targets:
         raise DataError(
             f"{name}: dataset.target must name a column, or several, got {list(target)}"
         )
-    if options.group is not None and not names_of(options.group):
+    if options.group is not None and not column_names(options.group):
         raise DataError(
             f"{name}: dataset.group must name a column, or several, got {list(options.group)};"
             " without groups it is null"
@@ -281,15 +281,15 @@ def _check_names(
         "target": targets,
         "drop": options.drop,
         "categorical": options.categorical,
-        "group": names_of(options.group),
-        "split_groups": names_of(options.split_groups),
-        "split_column": names_of(options.split_column),
+        "group": column_names(options.group),
+        "split_groups": column_names(options.split_groups),
+        "split_column": column_names(options.split_column),
         "parse_dates": options.parse_dates,
     }
     for key, columns in named.items():
         for column in columns:
             if column not in frame.columns:
-                raise no_such_column(name, key, str(column), list(frame.columns))
+                raise unknown_column_error(name, key, str(column), list(frame.columns))
             if column in targets and key not in ("target", "categorical", "group", "parse_dates"):
                 raise DataError(
                     f"{name}: '{column}' is the target, and dataset.{key} names it too; it can be"

@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
-from kdgraph.data.frames.cells import Missing, plain
-from kdgraph.data.frames.messages import ColumnLists, NamedColumn
+from kdgraph.data.frames.cells import MissingCells, format_cell
+from kdgraph.data.frames.messages import ColumnSettings, ColumnReference
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 from kdgraph.wording import some
 
-ISO, DURATION = "ISO8601", "duration"
+ISO_FORMAT, DURATION_FORMAT = "ISO8601", "duration"
 """The formats of columns that need none: ISO 8601, which pandas reads as one, and lengths of
 time.
 """
-_DAYS = (
+_DATE_FORMATS = (
     *(
         "%Y-%m-%d",
         "%Y/%m/%d",
@@ -46,9 +46,9 @@ _DAYS = (
     ),
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y"),
 )
-_TIMES = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
-_FORMATS = (*_DAYS, *(f"{day} {time}" for day, time in product(_DAYS, _TIMES)), *_TIMES)
-_DAY_NS = 86_400 * 10**9
+_TIME_FORMATS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+_ALL_FORMATS = (*_DATE_FORMATS, *(f"{day} {time}" for day, time in product(_DATE_FORMATS, _TIME_FORMATS)), *_TIME_FORMATS)
+_NANOSECONDS_PER_DAY = 86_400 * 10**9
 
 
 def is_date_type(column: pd.Series) -> bool:
@@ -61,7 +61,7 @@ def is_date_type(column: pd.Series) -> bool:
     )
 
 
-def days_of(column: pd.Series, form: str) -> np.ndarray:
+def to_days(column: pd.Series, form: str) -> np.ndarray:
     """Return dates as days since 1970-01-01 in UTC, times of day as shares of a day, lengths of
     time as days.
 
@@ -82,16 +82,16 @@ def days_of(column: pd.Series, form: str) -> np.ndarray:
     """
     if isinstance(column.dtype, pd.PeriodDtype):
         column = column.dt.start_time
-    if is_timedelta64_dtype(column.dtype) or form == DURATION:
+    if is_timedelta64_dtype(column.dtype) or form == DURATION_FORMAT:
         cells = (
             column
             if is_timedelta64_dtype(column.dtype)
             else column.astype(object).where(column.notna(), None)
         )
-        return _in_days(pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]"))
+        return _nanoseconds_to_days(pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]"))
     if not is_datetime64_any_dtype(column.dtype):
-        column = column.map(plain, na_action="ignore").astype(object)
-        if form == ISO:  # a year or another number alone is no date
+        column = column.map(format_cell, na_action="ignore").astype(object)
+        if form == ISO_FORMAT:  # a year or another number alone is no date
             column = column.where(column.str.contains("-", na=False), None)
     times = pd.to_datetime(
         column,
@@ -101,43 +101,43 @@ def days_of(column: pd.Series, form: str) -> np.ndarray:
     )
     if "%" in form and not any(sign in form for sign in ("%d", "%j")):
         times = times - times.dt.normalize()
-        return _in_days(times.to_numpy(dtype="timedelta64[ns]"))
-    return _in_days(times.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]"))
+        return _nanoseconds_to_days(times.to_numpy(dtype="timedelta64[ns]"))
+    return _nanoseconds_to_days(times.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]"))
 
 
-def _in_days(times: np.ndarray) -> np.ndarray:
+def _nanoseconds_to_days(times: np.ndarray) -> np.ndarray:
     """Int64 nanoseconds to days; whole days are exact."""
     whole = times.astype(np.int64)
-    days = whole // _DAY_NS + (whole % _DAY_NS) / _DAY_NS
+    days = whole // _NANOSECONDS_PER_DAY + (whole % _NANOSECONDS_PER_DAY) / _NANOSECONDS_PER_DAY
     return np.where(np.isnat(times), np.nan, days)
 
 
-def formats_of(column: pd.Series) -> list[str]:
+def matching_formats(column: pd.Series) -> list[str]:
     """Return the formats in which all cells of a column are dates; several where the order of day
     and month cannot be seen.
     """
     if is_timedelta64_dtype(column.dtype):
-        return [DURATION]
+        return [DURATION_FORMAT]
     if is_date_type(column):
-        return [ISO]
-    values = pd.Series(column.dropna().unique(), dtype=object).map(plain)
-    if not np.isnan(days_of(values, ISO)).any():
-        return [ISO]
+        return [ISO_FORMAT]
+    values = pd.Series(column.dropna().unique(), dtype=object).map(format_cell)
+    if not np.isnan(to_days(values, ISO_FORMAT)).any():
+        return [ISO_FORMAT]
     if (
-        values.str.contains("day").all() and not np.isnan(days_of(values, DURATION)).any()
+        values.str.contains("day").all() and not np.isnan(to_days(values, DURATION_FORMAT)).any()
     ):  # as pandas writes it
-        return [DURATION]
+        return [DURATION_FORMAT]
     first = values.iloc[:20]
-    fitting = [form for form in _FORMATS if not np.isnan(days_of(first, form)).any()]
-    read = {form: days for form in fitting if not np.isnan(days := days_of(values, form)).any()}
+    fitting = [form for form in _ALL_FORMATS if not np.isnan(to_days(first, form)).any()]
+    read = {form: days for form in fitting if not np.isnan(days := to_days(values, form)).any()}
     distinct = {days.tobytes(): form for form, days in reversed(read.items())}
     return [form for form in read if form in distinct.values()]
 
 
-def with_dates(
-    table: str, frame: pd.DataFrame, given: ColumnLists, form: str | None
+def convert_dates(
+    table: str, frame: pd.DataFrame, given: ColumnSettings, form: str | None
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a table with columns of dates as numbers, see :func:`days_of`, and the format of each
+    """Return a table with columns of dates as numbers, see :func:`to_days`, and the format of each
     of them.
 
     Parameters
@@ -154,11 +154,11 @@ def with_dates(
         If a cell is no date, or whether day or month comes first cannot be seen.
     """
     formats: dict[str, str] = {}
-    missing = Missing.of(given.missing)
+    missing = MissingCells.of(given.missing)
     for name in given.parse_dates:
         column = frame[name]
         if not is_date_type(column):
-            column = column.where(~column.map(plain).isin(missing.words), None)
+            column = column.where(~column.map(format_cell).isin(missing.words), None)
         if column.isna().all():
             raise DataError(
                 f"{table}: column '{name}' has no date in any row; leave it out of"
@@ -167,17 +167,17 @@ def with_dates(
         formats[name] = (
             form
             if form is not None and not is_date_type(column)
-            else _only_format(table, column, given)
+            else _unambiguous_format(table, column, given)
         )
-        days = days_of(column, formats[name])
+        days = to_days(column, formats[name])
         if (bad := np.flatnonzero(np.isnan(days) & column.notna().to_numpy())).size:
-            raise _no_date(table, column, int(bad[0]), formats[name], given)
+            raise _invalid_date_error(table, column, int(bad[0]), formats[name], given)
         frame = frame.assign(**{name: days})
     return frame, formats
 
 
-def _only_format(table: str, column: pd.Series, given: ColumnLists) -> str:
-    found = formats_of(column)
+def _unambiguous_format(table: str, column: pd.Series, given: ColumnSettings) -> str:
+    found = matching_formats(column)
     if len(found) == 1:
         return found[0]
     if found:
@@ -187,22 +187,22 @@ def _only_format(table: str, column: pd.Series, given: ColumnLists) -> str:
             f"{table}: column '{column.name}' has dates such as {example}, and day or month may"
             f" come first; give {ways}"
         )
-    row = _first_odd_row(column)
-    raise _no_date(table, column, row, None, given)
+    row = _first_unparsable_row(column)
+    raise _invalid_date_error(table, column, row, None, given)
 
 
-def _first_odd_row(column: pd.Series) -> int:
+def _first_unparsable_row(column: pd.Series) -> int:
     """The first row whose cell does not fit the format that fits most cells."""
     first = column.dropna().iloc[:200]
-    best = min((ISO, *_FORMATS), key=lambda form: int(np.isnan(days_of(first, form)).sum()))
-    return int(np.flatnonzero(np.isnan(days_of(column, best)) & column.notna().to_numpy())[0])
+    best = min((ISO_FORMAT, *_ALL_FORMATS), key=lambda form: int(np.isnan(to_days(first, form)).sum()))
+    return int(np.flatnonzero(np.isnan(to_days(column, best)) & column.notna().to_numpy())[0])
 
 
-def _no_date(
-    table: str, column: pd.Series, row: int, form: str | None, given: ColumnLists
+def _invalid_date_error(
+    table: str, column: pd.Series, row: int, form: str | None, given: ColumnSettings
 ) -> DataError:
     cell = str(column.iloc[row])
-    others = " like the others" if form in (None, ISO, DURATION) else f" in the format {form}"
+    others = " like the others" if form in (None, ISO_FORMAT, DURATION_FORMAT) else f" in the format {form}"
     remedy = f"{given.adding('missing', [cell])} reads it as missing"
     rule = f"which is no date between 1678 and 2261{others}"
     return DataError(
@@ -212,21 +212,21 @@ def _no_date(
 
 
 @cache
-def _example(form: str) -> str:
-    return pd.Timestamp("2020-01-31 13:45").strftime("%Y-%m-%d" if form == ISO else form)
+def _example_date(form: str) -> str:
+    return pd.Timestamp("2020-01-31 13:45").strftime("%Y-%m-%d" if form == ISO_FORMAT else form)
 
 
-def rule_of(form: str) -> str:
+def date_rule(form: str) -> str:
     """Return what a cell must be, for messages: a date in this format, with an example."""
     return (
         "a length of time such as 1 days 06:00:00"
-        if form == DURATION
-        else f"a date or time such as {_example(form)}"
+        if form == DURATION_FORMAT
+        else f"a date or time such as {_example_date(form)}"
     )
 
 
-def way_out(
-    where: NamedColumn, column: pd.Series, missing: Missing, strays: Sequence[str] = ()
+def date_overrides(
+    where: ColumnReference, column: pd.Series, missing: MissingCells, strays: Sequence[str] = ()
 ) -> str | None:
     """Return the overrides that turn a column of dates into numbers, None where it has no format
     that is known.
@@ -239,8 +239,8 @@ def way_out(
     strays : texts that are no dates.
     """
     if not is_date_type(column):
-        column = column.where(~column.map(plain).isin([*missing.words, *strays]), None)
-    found = formats_of(column) if column.notna().any() else []
+        column = column.where(~column.map(format_cell).isin([*missing.words, *strays]), None)
+    found = matching_formats(column) if column.notna().any() else []
     if not found or len(strays) > 5:
         return None
     parts = [where.as_dates(), *([where.without(strays)] if strays else [])]

@@ -18,7 +18,7 @@ from kdgraph.wording import some
 
 
 @dataclass(frozen=True)
-class ColumnLists:
+class ColumnSettings:
     """Lists that the user gave of a table, to which advice adds.
 
     An override replaces the whole list under its key. So each one repeats what the list already
@@ -53,12 +53,12 @@ class ColumnLists:
         )
 
 
-NO_LISTS = ColumnLists()
+NO_COLUMN_SETTINGS = ColumnSettings()
 """Where the user gave no lists."""
 
 
 @dataclass(frozen=True)
-class NamedColumn:
+class ColumnReference:
     """A column in a message, with the overrides that are a way out.
 
     Attributes
@@ -75,7 +75,7 @@ class NamedColumn:
 
     table: str
     name: str
-    given: ColumnLists = NO_LISTS
+    given: ColumnSettings = NO_COLUMN_SETTINGS
 
     def __str__(self) -> str:
         return f"{self.table}: column '{self.name}'"
@@ -97,7 +97,7 @@ class NamedColumn:
         return self.given.adding("parse_dates", [self.name])
 
 
-def no_such_column(where: str, key: str, column: str, known: Sequence[str]) -> DataError:
+def unknown_column_error(where: str, key: str, column: str, known: Sequence[str]) -> DataError:
     """The error for a column that ``dataset.<key>`` names and ``where`` does not have.
 
     >>> print(no_such_column("my", "target", "lable", ["age", "label"]))
@@ -109,7 +109,7 @@ def no_such_column(where: str, key: str, column: str, known: Sequence[str]) -> D
     )
 
 
-def warn_of_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> None:
+def warn_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> None:
     """Warn of features of X: Float64[n, d] that have one value in all of several rows."""
     constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0))  # NaN is neither
     if len(constant) and len(X) > 1:
@@ -117,7 +117,7 @@ def warn_of_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -
         warnings.warn(f"{name}: columns that never change tell nothing: {said}", stacklevel=3)
 
 
-def warn_of_copies(name: str, X: np.ndarray) -> None:
+def warn_duplicate_rows(name: str, X: np.ndarray) -> None:
     """Warn of rows of X: Float64[n, d] with the same features; missing equals missing.
 
     Rows are compared by 64-bit hashes: no sorting of long rows, and two different rows share one

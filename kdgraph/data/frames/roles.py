@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-WORDS = {
+ROLE_NAMES = {
     "train": TRAIN,
     "training": TRAIN,
     "test": TEST,
@@ -26,7 +26,7 @@ WORDS = {
 """What a split column may say, in any case."""
 
 
-def roles_of_column(table: str, column: pd.Series, *, trains: bool = True) -> np.ndarray:
+def roles_from_names(table: str, column: pd.Series, *, trains: bool = True) -> np.ndarray:
     """Roles from a column of words, or of truth values of which True means test.
 
     Without ``trains`` there is nothing to train, and rows that would train calibrate.
@@ -50,18 +50,18 @@ def roles_of_column(table: str, column: pd.Series, *, trains: bool = True) -> np
     codes, names = sorted_codes(column)
     if {name.lower() for name in names} <= {"true", "false"}:
         test = [name.lower() for name in names].index("true") if len(names) == 2 else None
-        return _with_both(
+        return _check_required_roles(
             where, codes if test is None else np.where(codes == test, TEST, TRAIN), trains
         )
     for name in names:
-        if name.strip().lower() not in WORDS:
-            raise _unknown_word(where, name, names, column if trains else None)
-    return _with_both(
-        where, np.array([WORDS[name.strip().lower()] for name in names])[codes.astype(int)], trains
+        if name.strip().lower() not in ROLE_NAMES:
+            raise _unknown_role_error(where, name, names, column if trains else None)
+    return _check_required_roles(
+        where, np.array([ROLE_NAMES[name.strip().lower()] for name in names])[codes.astype(int)], trains
     )
 
 
-def roles_of_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarray:
+def roles_from_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarray:
     """Roles from row numbers.
 
     Parameters
@@ -88,7 +88,7 @@ def roles_of_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarr
                 f"{table}: dataset.indices has '{role}'; it may have train, calibration and"
                 f" test{did_you_mean(role, known)}"
             )
-        rows = _row_numbers(f"{table}: dataset.indices", role, rows, n)
+        rows = _check_row_numbers(f"{table}: dataset.indices", role, rows, n)
         taken = rows[roles[rows] != UNUSED]
         if len(taken):
             other = next(word for word, value in known.items() if value == roles[taken[0]])
@@ -98,10 +98,10 @@ def roles_of_indices(table: str, n: int, indices: Mapping[str, Any]) -> np.ndarr
             )
             raise DataError(f"{twice}; a row has one role")
         roles[rows] = known[role]
-    return _with_both(f"{table}: dataset.indices", roles)
+    return _check_required_roles(f"{table}: dataset.indices", roles)
 
 
-def roles_of_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> np.ndarray:
+def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> np.ndarray:
     """Roles from a column of numbers that count through the parts, as a published split of numbered
     rows does; ours.
 
@@ -124,7 +124,7 @@ def roles_of_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> np
     """
     import pandas as pd
 
-    from kdgraph.data.frames.cells import exact_numbers, typed
+    from kdgraph.data.frames.cells import to_exact_numbers, infer_numeric_type
 
     where = f"{table}: dataset.split_column='{column.name}'"
     if len(ends) > 2 or list(ends) != sorted(ends):
@@ -132,21 +132,21 @@ def roles_of_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> np
             f"{where}: split_at must be the last number that trains and the last that calibrates,"
             f" got {list(ends)}"
         )
-    column = typed(column)
+    column = infer_numeric_type(column)
     read = pd.to_numeric(column, errors="coerce")
     if (bad := np.flatnonzero(~np.isfinite(read.to_numpy(dtype=np.float64, na_value=np.nan)))).size:
         raise DataError(
             f"{where} has {column.iloc[bad[0]]!r} in row {bad[0]}, and split_at needs a number in"
             " each row"
         )
-    numbers = exact_numbers(read)
+    numbers = to_exact_numbers(read)
     roles = np.where(numbers <= ends[0], TRAIN, TEST)
-    return _with_both(
+    return _check_required_roles(
         where, np.where((numbers > ends[0]) & (numbers <= ends[-1]), CALIBRATION, roles)
     )
 
 
-def _row_numbers(where: str, role: str, rows: Any, n: int) -> np.ndarray:
+def _check_row_numbers(where: str, role: str, rows: Any, n: int) -> np.ndarray:
     """Int[m], each from 0 to n - 1 and each once."""
     try:
         numbers = np.asarray(rows)
@@ -171,7 +171,7 @@ def _row_numbers(where: str, role: str, rows: Any, n: int) -> np.ndarray:
     return numbers
 
 
-def _with_both(where: str, roles: np.ndarray, trains: bool = True) -> np.ndarray:
+def _check_required_roles(where: str, roles: np.ndarray, trains: bool = True) -> np.ndarray:
     """``roles`` if rows train, or calibrate where nothing trains, and rows test."""
     learn, role = ("train", TRAIN) if trains else ("calibrate", CALIBRATION)
     roles = roles if trains else np.where(roles == TRAIN, CALIBRATION, roles)
@@ -184,13 +184,13 @@ def _with_both(where: str, roles: np.ndarray, trains: bool = True) -> np.ndarray
     return roles.astype(np.int8)
 
 
-def _unknown_word(
+def _unknown_role_error(
     where: str, name: str, names: Sequence[str], column: pd.Series | None
 ) -> DataError:
     """The error for a split column that has ``name``; ``column`` where numbers in it can be cut by
     ``split_at``.
     """
-    from kdgraph.data.frames.cells import exact_numbers, is_number, plain, typed
+    from kdgraph.data.frames.cells import to_exact_numbers, is_real_dtype, format_cell, infer_numeric_type
 
     known = "train, calibration, test or unused (or True where a row tests)"
     if not all(re.fullmatch(r"[+-]?\d+(\.\d+)?", one) for one in names):
@@ -199,11 +199,11 @@ def _unknown_word(
         f"{where} has numbers such as {name}, and which of them test is not guessed",
         f"replace them with {known}",
     )
-    if column is None or not is_number(typed(column).dtype) or len(names) < 2:
+    if column is None or not is_real_dtype(infer_numeric_type(column).dtype) or len(names) < 2:
         return DataError(f"{found}; {replaced}")
-    last = np.unique(exact_numbers(typed(column))).tolist()[-2]
+    last = np.unique(to_exact_numbers(infer_numeric_type(column))).tolist()[-2]
     cut = (
-        f"{override('dataset.split_at', [last])} trains on those up to {plain(last)} and tests on"
+        f"{override('dataset.split_at', [last])} trains on those up to {format_cell(last)} and tests on"
         " larger ones"
     )
     return DataError(f"{found}; {cut}, or {replaced}")

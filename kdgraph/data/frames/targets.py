@@ -12,31 +12,31 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import infer_dtype, is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
-from kdgraph.data.dataset import Kind, Task
+from kdgraph.data.dataset import ColumnKind, TaskSetting
 from kdgraph.data.frames.cells import (
-    LARGEST,
-    check_not_merged,
-    described,
-    exact_numbers,
-    is_number,
-    mixture_of,
-    plain,
-    typed,
+    MAX_CELL_VALUE,
+    check_distinct_as_float,
+    describe_form,
+    to_exact_numbers,
+    is_real_dtype,
+    dominant_form,
+    format_cell,
+    infer_numeric_type,
 )
-from kdgraph.data.frames.dates import formats_of, is_date_type
+from kdgraph.data.frames.dates import matching_formats, is_date_type
 from kdgraph.data.frames.features import sorted_codes
-from kdgraph.data.frames.messages import ColumnLists
+from kdgraph.data.frames.messages import ColumnSettings
 from kdgraph.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-OTHER = "other"
+OTHER_GROUP = "other"
 """The name of rows of which no column is above 0."""
 
 
-def groups_of(
+def encode_groups(
     table: str, key: str, frame: pd.DataFrame, columns: str | Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The group of each row; ours.
@@ -45,7 +45,7 @@ def groups_of(
     ----------
     table, key : name and ``dataset.<key>``, for messages.
     frame : [n, columns], which has the columns.
-    columns : one, whose values are the groups; or several, see :func:`largest_column`.
+    columns : one, whose values are the groups; or several, see :func:`largest_column_index`.
 
     Returns
     -------
@@ -58,11 +58,11 @@ def groups_of(
         If a cell is empty, or one of several columns holds no numbers.
     """
     if isinstance(columns, str):
-        return groups_of_values(table, f"dataset.{key}='{columns}'", frame[columns])
-    return largest_column(table, key, frame[list(columns)])
+        return encode_group_column(table, f"dataset.{key}='{columns}'", frame[columns])
+    return largest_column_index(table, key, frame[list(columns)])
 
 
-def groups_of_values(
+def encode_group_column(
     table: str, where: str, values: pd.Series
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Int[n], the group of each row by sorted value, and the values as text; ours. DataError where
@@ -77,7 +77,7 @@ def groups_of_values(
     return codes.astype(np.int64), names
 
 
-def largest_column(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarray, tuple[str, ...]]:
+def largest_column_index(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarray, tuple[str, ...]]:
     """Of each row the column with the largest value (its plurality), the first of equals; "other"
     where none is above 0. Ours.
 
@@ -106,7 +106,7 @@ def largest_column(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarra
     >>> [names[i] for i in max_value]
     ['white', 'black', 'other']
     """
-    frame = frame.apply(typed)
+    frame = frame.apply(infer_numeric_type)
     for name, dtype in frame.dtypes.items():
         if not (is_numeric_dtype(dtype) or is_bool_dtype(dtype)) or is_complex_dtype(dtype):
             example = frame[name].iloc[0]
@@ -123,9 +123,9 @@ def largest_column(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarra
         )
     names = [str(name) for name in frame.columns]
     none = ~(values > 0).any(axis=1)
-    names += [OTHER] if none.any() and OTHER not in names else []
+    names += [OTHER_GROUP] if none.any() and OTHER_GROUP not in names else []
     return np.where(
-        none, names.index(OTHER) if OTHER in names else 0, values.argmax(axis=1)
+        none, names.index(OTHER_GROUP) if OTHER_GROUP in names else 0, values.argmax(axis=1)
     ), tuple(names)
 
 
@@ -134,7 +134,7 @@ Threshold = float | Literal["median"] | None
 those that test too.
 """
 
-CLASSES_OF_NUMBERS = 20
+_MAX_NUMERIC_CLASSES = 20
 """Whole numbers of at most so many different values are classes where nothing is said."""
 
 
@@ -143,7 +143,7 @@ def target_column(
     frame: pd.DataFrame,
     target: str | Sequence[str],
     threshold: Threshold = None,
-    task: Task = "auto",
+    task: TaskSetting = "auto",
 ) -> tuple[pd.Series, dict[str, Any]]:
     """One column of labels, of what the user calls the target; ours.
 
@@ -152,7 +152,7 @@ def target_column(
     table : name, for messages.
     frame : [n, columns], which has the columns.
     target : a column; or several of numbers or truth values, whose names are the classes: see
-        :func:`~kdgraph.data.frames.targets.largest_column`.
+        :func:`~kdgraph.data.frames.targets.largest_column_index`.
     threshold : cuts a numeric column into the classes ``<= 0.15`` and ``> 0.15``.
     task : what the user says that it is.
 
@@ -173,7 +173,7 @@ def target_column(
                 f"{table}: dataset.threshold cuts one column of numbers, and {named}; give one of"
                 " them"
             )
-        largest, names = largest_column(table, "target", frame[list(target)])
+        largest, names = largest_column_index(table, "target", frame[list(target)])
         return pd.Series(np.array(names, dtype=object)[largest], name=" ".join(target)), {}
     if threshold is None:
         return frame[target], {}
@@ -182,15 +182,15 @@ def target_column(
             f"{table}: dataset.threshold={threshold} makes classes, and dataset.task=regression"
             " wants numbers; give one of them"
         )
-    _check_labelled(table, frame[target])
-    values = _numbers(
+    _check_no_missing_labels(table, frame[target])
+    values = _numeric_target(
         table,
         frame[target],
         "dataset.threshold cuts finite numbers; leave it null, and each value is a class",
     )
     at = float(np.median(values)) if threshold == "median" else float(threshold)
     words = np.array(
-        [f"<= {plain(at)}", f"> {plain(at)}"], dtype=object
+        [f"<= {format_cell(at)}", f"> {format_cell(at)}"], dtype=object
     )  # sorted, the lower one is the first class
     return pd.Series(words[(values > at).astype(int)], name=target), {"threshold": at}
 
@@ -198,9 +198,9 @@ def target_column(
 def encode_target(
     table: str,
     target: pd.Series,
-    task: Task = "auto",
-    kind: Kind | None = None,
-    given: ColumnLists | None = None,
+    task: TaskSetting = "auto",
+    kind: ColumnKind | None = None,
+    given: ColumnSettings | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Literal["classification", "regression"]]:
     """The values of the target.
 
@@ -208,7 +208,7 @@ def encode_target(
     ----------
     table : name, for messages.
     target : [n], without missing cells.
-    task : what it is; ``auto``: see :func:`task_of`.
+    task : what it is; ``auto``: see :func:`infer_task`.
     kind : what the source declares it to be.
     given : lists of the user, to which advice adds; None where the source has no options of
         columns.
@@ -226,17 +226,17 @@ def encode_target(
         1e18; or if nobody says what they are, and they are dates, or numbers that are written so
         that they are read as text.
     """
-    _check_labelled(table, target)
-    target = typed(target)
+    _check_no_missing_labels(table, target)
+    target = infer_numeric_type(target)
     if task == "regression" or (task == "auto" and kind != "categorical"):
-        _check_numbers_and_dates(table, target, task, given)
-    decided = task_of(target, kind) if task == "auto" else task
+        _check_target_format(table, target, task, given)
+    decided = infer_task(target, kind) if task == "auto" else task
     if decided == "regression":
         rule = (
             "a regression needs finite numbers; dataset.task=classification takes them as classes"
         )
-        return _numbers(table, target, rule), np.empty(0), decided
-    y, classes = _classes(target, kind)
+        return _numeric_target(table, target, rule), np.empty(0), decided
+    y, classes = _encode_classes(target, kind)
     if len(classes) < 2:
         raise DataError(
             f"{table}: a classifier needs two classes, the target '{target.name}' has only"
@@ -245,7 +245,7 @@ def encode_target(
     return y, classes, decided
 
 
-def task_of(target: pd.Series, kind: Kind | None = None) -> Literal["classification", "regression"]:
+def infer_task(target: pd.Series, kind: ColumnKind | None = None) -> Literal["classification", "regression"]:
     """What a target is where nobody says it.
 
     Text, categories and truth values are classes. Numbers are classes if all of them are whole and
@@ -257,18 +257,18 @@ def task_of(target: pd.Series, kind: Kind | None = None) -> Literal["classificat
     """
     if kind == "categorical":
         return "classification"
-    if not is_number(target.dtype):
-        return "regression" if _are_fractions_in_text(target) else "classification"
-    values = np.unique(exact_numbers(target))
+    if not is_real_dtype(target.dtype):
+        return "regression" if _is_fractional_text(target) else "classification"
+    values = np.unique(to_exact_numbers(target))
     return (
         "classification"
-        if len(values) <= CLASSES_OF_NUMBERS and (values == np.round(values)).all()
+        if len(values) <= _MAX_NUMERIC_CLASSES and (values == np.round(values)).all()
         else "regression"
     )
 
 
-def facts_of_task(
-    y: np.ndarray, given: Task, task: Literal["classification", "regression"]
+def task_facts(
+    y: np.ndarray, given: TaskSetting, task: Literal["classification", "regression"]
 ) -> dict[str, Any]:
     """Return ``whole_values``, how many different targets y [n] there are, where they are whole and
     nobody says what they are.
@@ -278,7 +278,7 @@ def facts_of_task(
     return {"whole_values": len(np.unique(y))}
 
 
-def _are_fractions_in_text(target: pd.Series) -> bool:
+def _is_fractional_text(target: pd.Series) -> bool:
     """Whether all cells are text that is read as numbers, and not all of these are whole."""
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return False
@@ -286,8 +286,8 @@ def _are_fractions_in_text(target: pd.Series) -> bool:
     return bool(np.isfinite(numbers).all() and (numbers != np.round(numbers)).any())
 
 
-def _check_numbers_and_dates(
-    table: str, target: pd.Series, task: Task, given: ColumnLists | None
+def _check_target_format(
+    table: str, target: pd.Series, task: TaskSetting, given: ColumnSettings | None
 ) -> None:
     """Raise DataError for a target of dates, or of numbers that are written so that they are read
     as text.
@@ -305,20 +305,20 @@ def _check_numbers_and_dates(
         "timedelta",
         "period",
     ):
-        raise _dates(where, target, target.iloc[0], given, rest)
+        raise _target_date_error(where, target, target.iloc[0], given, rest)
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return
     words = target.astype(str)
     distinct, codes = np.unique(words.to_numpy(dtype=object), return_inverse=True)
-    found = mixture_of(distinct, np.bincount(codes))
-    few = len(distinct) <= CLASSES_OF_NUMBERS and task == "auto"
+    found = dominant_form(distinct, np.bincount(codes))
+    few = len(distinct) <= _MAX_NUMERIC_CLASSES and task == "auto"
     if found.sort is None or (found.sort == "unit" and few):
         return
     if found.sort == "date":
-        raise _dates(where, target, distinct[found.first], given, rest)
+        raise _target_date_error(where, target, distinct[found.first], given, rest)
     if found.sort != "number":
         wrong = (
-            f"{where} has {described(found)}, such as '{distinct[found.first]}', which are read as"
+            f"{where} has {describe_form(found)}, such as '{distinct[found.first]}', which are read as"
             " text"
         )
         raise DataError(f"{wrong}; write plain numbers such as 1234.5 for a regression, or {rest}")
@@ -329,18 +329,18 @@ def _check_numbers_and_dates(
         raise DataError(f"{wrong}; remove the row for a regression, or {rest}")
 
 
-def _dates(
-    where: str, target: pd.Series, example: object, given: ColumnLists | None, rest: str
+def _target_date_error(
+    where: str, target: pd.Series, example: object, given: ColumnSettings | None, rest: str
 ) -> DataError:
     way_out = "write numbers such as days for a regression"
-    if given is not None and len(formats_of(target)) == 1:
+    if given is not None and len(matching_formats(target)) == 1:
         way_out = (
             f"{given.adding('parse_dates', [target.name])} turns it into days since 1970-01-01"
         )
     return DataError(f"{where} holds dates or times ({example}); {way_out}, {rest}")
 
 
-def _check_labelled(table: str, target: pd.Series) -> None:
+def _check_no_missing_labels(table: str, target: pd.Series) -> None:
     missing = target.isna().to_numpy()
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
@@ -351,13 +351,13 @@ def _check_labelled(table: str, target: pd.Series) -> None:
         raise DataError(f"{table}: {found}; remove them")
 
 
-def _classes(target: pd.Series, kind: Kind | None) -> tuple[np.ndarray, np.ndarray]:
+def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndarray, np.ndarray]:
     """Positions and sorted classes: whole numbers as integers, other numbers as floats, truth
     values as such, all else as text.
     """
-    if kind != "categorical" and (is_number(target.dtype) or is_bool_dtype(target.dtype)):
+    if kind != "categorical" and (is_real_dtype(target.dtype) or is_bool_dtype(target.dtype)):
         values = (
-            target.to_numpy(dtype=bool) if is_bool_dtype(target.dtype) else exact_numbers(target)
+            target.to_numpy(dtype=bool) if is_bool_dtype(target.dtype) else to_exact_numbers(target)
         )
         if (
             values.dtype.kind == "f"
@@ -371,22 +371,22 @@ def _classes(target: pd.Series, kind: Kind | None) -> tuple[np.ndarray, np.ndarr
     return codes.astype(np.int64), np.array(names)
 
 
-def _numbers(table: str, target: pd.Series, rule: str) -> np.ndarray:
+def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
     """The target as Float64[n]; text that is numbers is read. What is none breaks ``rule``."""
-    target = typed(target)
-    numbers = target if is_number(target.dtype) else pd.to_numeric(target, errors="coerce")
+    target = infer_numeric_type(target)
+    numbers = target if is_real_dtype(target.dtype) else pd.to_numeric(target, errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     where = f"{table}: the target '{target.name}' has"
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise DataError(f"{where} '{target.iloc[row]}' in row {row}, and {rule}")
-    if (np.abs(values) >= LARGEST).any():
-        row = int(np.flatnonzero(np.abs(values) >= LARGEST)[0])
+    if (np.abs(values) >= MAX_CELL_VALUE).any():
+        row = int(np.flatnonzero(np.abs(values) >= MAX_CELL_VALUE)[0])
         why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
         raise DataError(
             f"{where} {values[row]:g} in row {row}; {why}: remove the row, or rescale the target"
         )
-    if is_number(numbers.dtype):
+    if is_real_dtype(numbers.dtype):
         classes = "'dataset.task=classification' takes them as classes"
-        check_not_merged(where.removesuffix(" has"), exact_numbers(numbers), classes)
+        check_distinct_as_float(where.removesuffix(" has"), to_exact_numbers(numbers), classes)
     return values

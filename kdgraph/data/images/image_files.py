@@ -20,16 +20,16 @@ from typing import IO, Any, ClassVar, Literal
 import numpy as np
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Dataset
-from kdgraph.data.files.arrays import labels_beside, open_npz, read_idx
-from kdgraph.data.files.paths import existing, file_stem, said, sha256_of
+from kdgraph.data.files.arrays import label_file_of, open_npz, read_idx
+from kdgraph.data.files.paths import resolve_existing, file_stem, path_argument, sha256_of
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.overrides import override
 from kdgraph.parameters import Count, check_parameters
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
-_GREY = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
+_PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+_GREY_MODES = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
 """Modes of Pillow that are grey, and what each is read as; all others are read as colours."""
-_DAMAGED = (
+_PICTURE_ERRORS = (
     OSError,
     SyntaxError,
     ValueError,
@@ -62,17 +62,17 @@ def read_pictures(
     DataError
         In one line, if there are none, or one cannot be read.
     """
-    names = names_of_pictures(path)
+    names = list_pictures(path)
     if not names:
-        raise DataError(f"{said(path)} has no pictures ({', '.join(SUFFIXES)})")
+        raise DataError(f"{path_argument(path)} has no pictures ({', '.join(_PICTURE_SUFFIXES)})")
     if path.is_dir():
-        yield from _each(path, names, lambda name: (path / name).open("rb"), unreadable)
+        yield from _iterate_pictures(path, names, lambda name: (path / name).open("rb"), unreadable)
         return
     with zipfile.ZipFile(path) as archive:
-        yield from _each(path, names, lambda name: archive.open(str(name)), unreadable)
+        yield from _iterate_pictures(path, names, lambda name: archive.open(str(name)), unreadable)
 
 
-def _each(
+def _iterate_pictures(
     path: Path,
     names: list[PurePosixPath],
     opened: Callable[[PurePosixPath], IO[bytes]],
@@ -83,8 +83,8 @@ def _each(
     for number, name in enumerate(names):
         try:
             with opened(name) as file:
-                pixels = _read(file)
-        except (*_DAMAGED, Image.DecompressionBombError) as error:
+                pixels = _read_picture(file)
+        except (*_PICTURE_ERRORS, Image.DecompressionBombError) as error:
             if unreadable is None:
                 way_out = (
                     "repair or remove it, or leave out all such files: dataset.unreadable=skip"
@@ -95,14 +95,14 @@ def _each(
                     else error
                 )
                 raise DataError(
-                    f"{said(path)}: {name} cannot be read as a picture: {reason}; {way_out}"
+                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason}; {way_out}"
                 ) from error
             unreadable.append(str(name))
         else:
             yield pixels, str(name.parent), number
 
 
-def names_of_pictures(path: Path) -> list[PurePosixPath]:
+def list_pictures(path: Path) -> list[PurePosixPath]:
     """Of a folder or a zip file, in order."""
     if path.is_dir():
         found = [
@@ -115,27 +115,27 @@ def names_of_pictures(path: Path) -> list[PurePosixPath]:
             with zipfile.ZipFile(path) as archive:
                 found = [PurePosixPath(name) for name in archive.namelist()]
         except (zipfile.BadZipFile, OSError) as error:
-            raise DataError(f"{said(path)} is no zip file, or damaged: {error}") from error
+            raise DataError(f"{path_argument(path)} is no zip file, or damaged: {error}") from error
     return sorted(
         name
         for name in found
-        if name.suffix.lower() in SUFFIXES
+        if name.suffix.lower() in _PICTURE_SUFFIXES
         and not any(p.startswith((".", "__")) for p in name.parts)
     )
 
 
-def _read(file: IO[bytes]) -> np.ndarray:
+def _read_picture(file: IO[bytes]) -> np.ndarray:
     """UInt8[1 or 3, h, w]."""
     from PIL import Image
 
     with Image.open(file) as picture:
-        pixels = np.asarray(picture.convert(_GREY.get(picture.mode, "RGB")))
+        pixels = np.asarray(picture.convert(_GREY_MODES.get(picture.mode, "RGB")))
     if pixels.dtype == np.uint16:
         pixels = (pixels // 257).astype(np.uint8)
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
 
-ARRAYS = {
+_NPZ_ARRAY_NAMES = {
     ("x_train", "y_train"): TRAIN,
     ("train_images", "train_labels"): TRAIN,
     ("val_images", "val_labels"): CALIBRATION,
@@ -148,11 +148,11 @@ ARRAYS = {
 """Names of the arrays of images and labels in .npz files, as they are published, and the role of
 their rows.
 """
-_KINDS = ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
+_SUPPORTED_FILES = ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
 
 
 @dataclass(frozen=True)
-class Part:
+class ImagePart:
     """Images of one shape and one role.
 
     Attributes
@@ -170,7 +170,7 @@ class Part:
     source_rows: np.ndarray | None = None
 
 
-def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
+def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[ImagePart]:
     """All images of a file or folder that is there; of pictures see
     :func:`~kdgraph.data.images.image_files.read_pictures`.
 
@@ -180,37 +180,37 @@ def read_parts(path: Path, unreadable: list[str] | None = None) -> list[Part]:
         In one line, if it is of no known kind, or cannot be read.
     """
     if path.suffix.lower() == ".npz":
-        return list(_of_npz(path))
+        return list(_read_npz_parts(path))
     if path.is_dir():
-        found = _idx_in(path)
+        found = _list_idx_files(path)
         return (
-            [_of_idx(file, _role_of(file)) for file in found]
+            [_read_idx_part(file, _role_from_name(file)) for file in found]
             if found
-            else _of_pictures(path, unreadable)
+            else _read_picture_parts(path, unreadable)
         )
-    if _is_idx(path):
-        return [_of_idx(path, None)]
+    if _is_idx_file(path):
+        return [_read_idx_part(path, None)]
     if path.suffix.lower() == ".zip":
-        return _of_pictures(path, unreadable)
-    raise DataError(f"{said(path)} must be one of these: {_KINDS}")
+        return _read_picture_parts(path, unreadable)
+    raise DataError(f"{path_argument(path)} must be one of these: {_SUPPORTED_FILES}")
 
 
-def files_of(path: Path) -> list[Path]:
-    """What :func:`read_parts` reads: the file, or the folder's pictures or idx files, and the
+def list_image_files(path: Path) -> list[Path]:
+    """What :func:`read_image_parts` reads: the file, or the folder's pictures or idx files, and the
     labels beside each file of images.
     """
-    idx = _idx_in(path) if path.is_dir() else [path] if _is_idx(path) else []
+    idx = _list_idx_files(path) if path.is_dir() else [path] if _is_idx_file(path) else []
     if idx:
         return [
-            file for images in idx for file in (images, labels_beside(images)) if file is not None
+            file for images in idx for file in (images, label_file_of(images)) if file is not None
         ]
-    return [path / name for name in names_of_pictures(path)] if path.is_dir() else [path]
+    return [path / name for name in list_pictures(path)] if path.is_dir() else [path]
 
 
-def _idx_in(folder: Path) -> list[Path]:
+def _list_idx_files(folder: Path) -> list[Path]:
     """Its idx files of images; of a file and its compressed copy the file."""
     idx = sorted(
-        (file for file in folder.iterdir() if _is_idx(file)), reverse=True
+        (file for file in folder.iterdir() if _is_idx_file(file)), reverse=True
     )  # the file comes last
     return sorted(
         {
@@ -220,68 +220,68 @@ def _idx_in(folder: Path) -> list[Path]:
     )
 
 
-def _is_idx(path: Path) -> bool:
+def _is_idx_file(path: Path) -> bool:
     """Whether the name is that of images in an idx file."""
     return path.is_file() and "idx3" in path.name and "images" in path.name
 
 
-def _role_of(path: Path) -> int | None:
+def _role_from_name(path: Path) -> int | None:
     """By the names that MNIST's files have."""
     before = path.name.rpartition("images")[0]
     return TRAIN if "train" in before else TEST if "t10k" in before or "test" in before else None
 
 
-def _of_idx(path: Path, role: int | None) -> Part:
-    images, beside = read_idx(path), labels_beside(path)
+def _read_idx_part(path: Path, role: int | None) -> ImagePart:
+    images, beside = read_idx(path), label_file_of(path)
     if images.ndim != 3:
         raise DataError(
-            f"{said(path)} must hold images [n, height, width], got shape {images.shape}"
+            f"{path_argument(path)} must hold images [n, height, width], got shape {images.shape}"
         )
     labels = None if beside is None else read_idx(beside)
     if labels is not None and labels.ndim == 2:
         labels = labels[:, 0]  # QMNIST says more of each digit than what it is
-    return Part(
-        _between_0_and_1(images[:, None], said(path)),
-        _checked(labels, len(images), said(path)),
+    return ImagePart(
+        _scale_pixels(images[:, None], path_argument(path)),
+        _check_image_labels(labels, len(images), path_argument(path)),
         role,
     )
 
 
-def _of_npz(path: Path) -> Iterator[Part]:
+def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
     with open_npz(path) as arrays:
-        named = [names for names in ARRAYS if names[0] in arrays.files]
+        named = [names for names in _NPZ_ARRAY_NAMES if names[0] in arrays.files]
         if not named:
-            known = ", ".join(dict.fromkeys(images for images, _ in ARRAYS))
+            known = ", ".join(dict.fromkeys(images for images, _ in _NPZ_ARRAY_NAMES))
             raise DataError(
-                f"{said(path)} has no array of images named {known}; it has"
+                f"{path_argument(path)} has no array of images named {known}; it has"
                 f" {', '.join(arrays.files) or 'none'}"
             )
         for images, labels in named:
-            where = f"{said(path)}: {images}"
-            X = _between_0_and_1(_channel_first(arrays[images], where), where)
-            yield Part(
+            where = f"{path_argument(path)}: {images}"
+            X = _scale_pixels(_to_channel_first(arrays[images], where), where)
+            yield ImagePart(
                 X,
-                _checked(arrays[labels] if labels in arrays.files else None, len(X), where),
-                ARRAYS[images, labels],
+                _check_image_labels(arrays[labels] if labels in arrays.files else None, len(X), where),
+                _NPZ_ARRAY_NAMES[images, labels],
             )
 
 
-def _of_pictures(path: Path, unreadable: list[str] | None) -> list[Part]:
+def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImagePart]:
     """A part for each shape."""
     by_shape: dict[tuple[int, ...], list[tuple[np.ndarray, str, int]]] = {}
     for picture in read_pictures(path, unreadable):
         by_shape.setdefault(picture[0].shape, []).append(picture)
     if not by_shape:
-        raise DataError(f"{said(path)} has no picture that can be read, of {len(unreadable or ())}")
+        raise DataError(f"{path_argument(path)} has no picture that can be read, of {len(unreadable or ())}")
     parts = []
     for pictures in by_shape.values():
         pixels, folders, numbers = zip(*pictures, strict=True)
-        images = _between_0_and_1(np.stack(pixels), said(path))
-        parts.append(Part(images, np.array(folders), source_rows=np.array(numbers)))
+        images = _scale_pixels(np.stack(pixels), path_argument(path))
+        parts.append(ImagePart(images, np.array(folders), source_rows=np.array(numbers)))
     return parts
 
 
-def _checked(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None:
+def _check_image_labels(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None:
     """[n] labels, or None where there are none."""
     if labels is None:
         return None
@@ -293,7 +293,7 @@ def _checked(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None
     return labels
 
 
-def _channel_first(images: np.ndarray, where: str) -> np.ndarray:
+def _to_channel_first(images: np.ndarray, where: str) -> np.ndarray:
     """[n, c, h, w] of images with channels first, last or without an axis of their own."""
     if images.ndim == 3:
         return images[:, None]
@@ -305,7 +305,7 @@ def _channel_first(images: np.ndarray, where: str) -> np.ndarray:
     raise DataError(f"{where} {rule}, got shape {images.shape}")
 
 
-def _between_0_and_1(images: np.ndarray, where: str) -> np.ndarray:
+def _scale_pixels(images: np.ndarray, where: str) -> np.ndarray:
     """Float32: integers from 0 to 255 divided by 255, other numbers as they are."""
     if images.dtype.kind not in "biuf" or not images.size:
         raise DataError(f"{where} must hold numbers, got {images.dtype} of shape {images.shape}")
@@ -346,7 +346,7 @@ class ImageFiles:
     name : what runs are called; None: the file's name without its ending.
     """
 
-    reads: ClassVar = {"path": files_of}
+    reads: ClassVar = {"path": list_image_files}
 
     def __init__(
         self,
@@ -373,7 +373,7 @@ class ImageFiles:
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise :class:`NotAtHand` before any run starts if the file or folder is not there."""
-        existing(self.path)
+        resolve_existing(self.path)
 
     def load(self) -> Dataset:
         """All images.
@@ -384,10 +384,10 @@ class ImageFiles:
             In one line, if the file is not there, or cannot be read, or images differ in size and
             nothing says which they should have.
         """
-        path = existing(self.path)
+        path = resolve_existing(self.path)
         unreadable: list[str] = []
-        parts = read_parts(path, unreadable if self.unreadable == "skip" else None)
-        X, done = self._alike(parts)
+        parts = read_image_parts(path, unreadable if self.unreadable == "skip" else None)
+        X, done = self._with_common_shape(parts)
         facts: dict[str, Any] = {
             "source": "file",
             "path": self.path,
@@ -402,7 +402,7 @@ class ImageFiles:
             )
             warnings.warn(f"{self.name}: left out are {facts['unreadable']}", stacklevel=2)
         names = tuple(f"pixel{i + 1}" for i in range(X[0].size)) if self.flat else ()
-        y, classes, roles = self._labelled(parts)
+        y, classes, roles = self._labels_and_roles(parts)
         X = X.reshape(len(X), -1).astype(np.float64) if self.flat else X
         return Dataset(
             self.name,
@@ -412,12 +412,12 @@ class ImageFiles:
             names,
             roles=roles,
             facts=facts,
-            source_rows=_source_rows(parts),
+            source_rows=_concatenate_source_rows(parts),
         )
 
-    def _alike(self, parts: Sequence[Part]) -> tuple[np.ndarray, list[str]]:
+    def _with_common_shape(self, parts: Sequence[ImagePart]) -> tuple[np.ndarray, list[str]]:
         """Float32[n, c, h, w] of all parts, and what was done to them, in words."""
-        from kdgraph.data.images.pixels import like_images_of
+        from kdgraph.data.images.pixels import match_image_shape
 
         shapes = {
             (self.channels or c, *(self.size or (h, w)))
@@ -430,24 +430,24 @@ class ImageFiles:
                 override("dataset.size", [28, 28]) if size else override("dataset.channels", 1)
             )
             raise DataError(
-                f"{said(self.path)} has images of {len(shapes)} shapes, such as {some}; make them"
+                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as {some}; make them"
                 f" equal: {way_out}"
             )
         (shape,) = shapes
-        made = [like_images_of(tuple(map(int, shape)), part.images) for part in parts]
+        made = [match_image_shape(tuple(map(int, shape)), part.images) for part in parts]
         done = sorted({words for _, all_of_it in made for words in all_of_it})
         X = np.concatenate([images for images, _ in made])
         return (1 - X, ["inverted", *done]) if self.invert else (X, done)
 
-    def _labelled(self, parts: Sequence[Part]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    def _labels_and_roles(self, parts: Sequence[ImagePart]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Labels Int[n], classes [K], roles Int8[n] or None."""
-        from kdgraph.data.images.pixels import labels_of
+        from kdgraph.data.images.pixels import parse_image_labels
 
-        given, roles = [part.labels for part in parts], _roles(parts)
+        given, roles = [part.labels for part in parts], _concatenate_roles(parts)
         labels = [one for one in given if one is not None]
         if len(labels) == len(given):
             classes, y = np.unique(
-                labels_of(np.concatenate(labels), said(self.path)), return_inverse=True
+                parse_image_labels(np.concatenate(labels), path_argument(self.path)), return_inverse=True
             )
             if len(classes) > 1:
                 return y, classes, roles
@@ -460,13 +460,13 @@ class ImageFiles:
         return np.zeros(n, dtype=int), np.array(["none"]), only_test
 
 
-def _source_rows(parts: Sequence[Part]) -> np.ndarray | None:
+def _concatenate_source_rows(parts: Sequence[ImagePart]) -> np.ndarray | None:
     """Int[n], where every part has them: pictures of several shapes are read shape by shape."""
     rows = [part.source_rows for part in parts if part.source_rows is not None]
     return np.concatenate(rows) if len(rows) == len(parts) else None
 
 
-def _roles(parts: Sequence[Part]) -> np.ndarray | None:
+def _concatenate_roles(parts: Sequence[ImagePart]) -> np.ndarray | None:
     """Int8[n], where every part has one."""
     roles = [part.role for part in parts if part.role is not None]
     return (

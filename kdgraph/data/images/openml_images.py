@@ -13,12 +13,12 @@ from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 if TYPE_CHECKING:
-    from kdgraph.data.images.pixels import Layout
+    from kdgraph.data.images.pixels import PixelLayout
     from kdgraph.data.openml.cache import OpenmlData
-    from kdgraph.data.openml.client import Progress
+    from kdgraph.data.openml.client import FetchProgress
 
 
-BRIGHTEST = 255
+_MAX_PIXEL_VALUE = 255
 """The intensity that becomes 1."""
 
 
@@ -41,7 +41,7 @@ class OpenmlImages:
     Notes
     -----
     Which layout the columns of a set in colour have is found out from the images
-    (:func:`kdgraph.data.images.pixels.layout_of`), since OpenML's sets differ and do not say:
+    (:func:`kdgraph.data.images.pixels.infer_pixel_layout`), since OpenML's sets differ and do not say:
     published notebooks read CIFAR-10 channel by channel, and SVHN pixel by pixel.
 
     The order of the rows was checked of MNIST alone, by its first labels.
@@ -69,16 +69,16 @@ class OpenmlImages:
                 f" {list(official)}"
             )
 
-    def prefetch(self, progress: Progress | None = None) -> None:
+    def prefetch(self, progress: FetchProgress | None = None) -> None:
         """Make sure that the images are on this machine.
 
         Raises
         ------
         NotAtHand : in one line, if they cannot be had.
         """
-        from kdgraph.data.openml.client import fetch
+        from kdgraph.data.openml.client import fetch_dataset
 
-        fetch(self.id, progress)
+        fetch_dataset(self.id, progress)
 
     def load(self) -> Dataset:
         """All rows; fetched first if they are not there.
@@ -88,18 +88,18 @@ class OpenmlImages:
         NotAtHand, DataError : in one line, if they cannot be had, or are no images of this shape
             with intensities from 0 to 255.
         """
-        from kdgraph.data.images.pixels import images_of, layout_of, read_images
-        from kdgraph.data.openml.client import fetch
+        from kdgraph.data.images.pixels import reshape_pixels, infer_pixel_layout, read_pixel_table
+        from kdgraph.data.openml.client import fetch_dataset
 
-        data = fetch(self.id)
+        data = fetch_dataset(self.id)
         where = f"{self.name} (OpenML {self.id})"
         if data.target is None:
             raise DataError(f"{where}: OpenML names no target, and images need a label for each")
-        pixels, labels = read_images(data, data.target, where)
+        pixels, labels = read_pixel_table(data, data.target, where)
         shape = self._shape_of(pixels, where)
-        layout = layout_of(pixels, shape)
-        X = images_of(pixels, shape, layout).astype(np.float64 if self.flat else np.float32)
-        X /= BRIGHTEST
+        layout = infer_pixel_layout(pixels, shape)
+        X = reshape_pixels(pixels, shape, layout).astype(np.float64 if self.flat else np.float32)
+        X /= _MAX_PIXEL_VALUE
         names = tuple(f"pixel{i + 1}" for i in range(pixels.shape[1])) if self.flat else None
         rows = {"roles": self._roles(len(X)), "facts": self._facts(data, len(X), layout)}
         return Dataset.from_labels(
@@ -125,7 +125,7 @@ class OpenmlImages:
             else None
         )
 
-    def _facts(self, data: OpenmlData, n: int, layout: Layout) -> dict[str, Any]:
+    def _facts(self, data: OpenmlData, n: int, layout: PixelLayout) -> dict[str, Any]:
         facts: dict[str, Any] = {
             **data.facts,
             "image_shape": list(map(int, self.shape)),

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kdgraph.data.openml.cache import damaged, read_frame
+from kdgraph.data.openml.cache import damaged_file_error, read_cached_frame
 from kdgraph.errors import DataError
 
 if TYPE_CHECKING:
     from kdgraph.data.openml.cache import OpenmlData
 
 
-Layout = Literal["channel_first", "channel_last"]
+PixelLayout = Literal["channel_first", "channel_last"]
 """The order of the columns: all of one channel and then the next, or all channels of one pixel and
 then the next pixel.
 """
 
-COLUMNS_AT_A_TIME = 64
+_COLUMNS_PER_READ = 64
 """Read of a Parquet file at once: 70,000 rows of 64 columns are 36 MB as int64, the widest integers
 that pixels are written as.
 """
-IMAGES_TO_LOOK_AT = 200
+_MAX_LAYOUT_IMAGES = 200
 """Of which the layout is found out."""
 
 
-def read_images(data: OpenmlData, target: str, where: str) -> tuple[np.ndarray, np.ndarray]:
+def read_pixel_table(data: OpenmlData, target: str, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels UInt8[n, d] and labels [n] of a cached data set; ``where`` says whose they are in
     messages.
 
@@ -45,11 +45,11 @@ def read_images(data: OpenmlData, target: str, where: str) -> tuple[np.ndarray, 
     """
     try:
         names, n, columns, labels = (
-            _parquet(data, target) if data.loader == "parquet" else _arff(data, target)
+            _read_parquet_pixels(data, target) if data.loader == "parquet" else _read_arff_pixels(data, target)
         )
         X = np.empty((n, len(names)), dtype=np.uint8)
         for j, (name, values) in enumerate(columns):
-            X[:, j] = _checked(values, name, where)
+            X[:, j] = _check_pixels(values, name, where)
     except (
         OSError,
         ValueError,
@@ -57,14 +57,14 @@ def read_images(data: OpenmlData, target: str, where: str) -> tuple[np.ndarray, 
     ) as error:  # pyarrow's errors are ValueErrors and KeyErrors
         if isinstance(error, DataError):
             raise
-        raise damaged(data.file, error) from error
-    return X, labels_of(labels, where)
+        raise damaged_file_error(data.file, error) from error
+    return X, parse_image_labels(labels, where)
 
 
-Columns = Iterable[tuple[str, np.ndarray]]
+_PixelColumns = Iterable[tuple[str, np.ndarray]]
 
 
-def _parquet(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns, Iterable[Any]]:
+def _read_parquet_pixels(data: OpenmlData, target: str) -> tuple[Sequence[str], int, _PixelColumns, Iterable[Any]]:
     """Names of the columns of pixels, number of rows, these columns some at a time, labels."""
     from pyarrow.parquet import ParquetFile
 
@@ -74,8 +74,8 @@ def _parquet(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns
     ]
 
     def columns() -> Iterator[tuple[str, np.ndarray]]:
-        for start in range(0, len(names), COLUMNS_AT_A_TIME):
-            part = file.read(columns=names[start : start + COLUMNS_AT_A_TIME])
+        for start in range(0, len(names), _COLUMNS_PER_READ):
+            part = file.read(columns=names[start : start + _COLUMNS_PER_READ])
             yield from zip(
                 part.column_names, (column.to_numpy() for column in part.itercolumns()), strict=True
             )
@@ -88,15 +88,15 @@ def _parquet(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns
     )
 
 
-def _arff(data: OpenmlData, target: str) -> tuple[Sequence[str], int, Columns, Iterable[Any]]:
+def _read_arff_pixels(data: OpenmlData, target: str) -> tuple[Sequence[str], int, _PixelColumns, Iterable[Any]]:
     """The same from a file that can only be read as a whole."""
-    frame = read_frame(data)
+    frame = read_cached_frame(data)
     labels = frame.pop(target)
     names = [name for name in frame if name not in data.left_out]
     return names, len(frame), ((name, frame[name].to_numpy()) for name in names), labels
 
 
-def _checked(values: np.ndarray, name: str, where: str) -> np.ndarray:
+def _check_pixels(values: np.ndarray, name: str, where: str) -> np.ndarray:
     if values.dtype != np.uint8:
         wrong = ~(
             (values >= 0) & (values <= 255) & (values == np.round(values))
@@ -110,7 +110,7 @@ def _checked(values: np.ndarray, name: str, where: str) -> np.ndarray:
     return values
 
 
-def labels_of(values: Iterable[Any], where: str) -> np.ndarray:
+def parse_image_labels(values: Iterable[Any], where: str) -> np.ndarray:
     """Labels [n] as integers if all of them are, digits as text among them, else as text."""
     labels = np.asarray(list(values), dtype=object)
     missing = sum(label is None or label != label for label in labels)
@@ -123,7 +123,7 @@ def labels_of(values: Iterable[Any], where: str) -> np.ndarray:
     return numbers.astype(np.int64) if (numbers == np.round(numbers)).all() else labels.astype(str)
 
 
-def images_of(X: np.ndarray, shape: Sequence[int], layout: Layout) -> np.ndarray:
+def reshape_pixels(X: np.ndarray, shape: Sequence[int], layout: PixelLayout) -> np.ndarray:
     """Pixels UInt8[n, c·h·w] as images UInt8[n, c, h, w]."""
     c, h, w = shape
     return (
@@ -133,25 +133,25 @@ def images_of(X: np.ndarray, shape: Sequence[int], layout: Layout) -> np.ndarray
     )
 
 
-def layout_of(X: np.ndarray, shape: Sequence[int]) -> Layout:
+def infer_pixel_layout(X: np.ndarray, shape: Sequence[int]) -> PixelLayout:
     """The layout in which neighbouring pixels of X: UInt8[n, c·h·w] differ less: pictures are
     smooth, and scrambled ones are not.
 
     Publishers of flat images mean one or the other and seldom say which.
     """
-    layouts: tuple[Layout, Layout] = ("channel_first", "channel_last")
+    layouts: tuple[PixelLayout, PixelLayout] = ("channel_first", "channel_last")
     if shape[0] == 1:
         return layouts[0]
-    some = [images_of(X[:IMAGES_TO_LOOK_AT], shape, layout).astype(np.int16) for layout in layouts]
+    some = [reshape_pixels(X[:_MAX_LAYOUT_IMAGES], shape, layout).astype(np.int16) for layout in layouts]
     roughness = [float(np.abs(np.diff(images, axis=3)).mean()) for images in some]
     return layouts[int(np.argmin(roughness))]
 
 
-LUMA = (0.299, 0.587, 0.114)
+_LUMA_WEIGHTS = (0.299, 0.587, 0.114)
 """Of red, green and blue in the grey of a picture (ITU-R Recommendation BT.601)."""
 
 
-def like_images_of(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def match_image_shape(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Images X: Float32[n, c, h, w] as images of ``shape`` (channels, height, width), and what was
     done to them, in words.
 
@@ -171,7 +171,7 @@ def like_images_of(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, lis
             "grey from colours (Rec. 601 luma)" if shape[0] == 1 else "grey repeated in 3 channels"
         )
         X = (
-            np.tensordot(X, np.asarray(LUMA, dtype=X.dtype), axes=(1, 0))[:, None]
+            np.tensordot(X, np.asarray(_LUMA_WEIGHTS, dtype=X.dtype), axes=(1, 0))[:, None]
             if shape[0] == 1
             else X
         )
@@ -179,21 +179,21 @@ def like_images_of(shape: Sequence[int], X: np.ndarray) -> tuple[np.ndarray, lis
         done.insert(
             0, f"resized from {X.shape[2]}×{X.shape[3]} to {shape[1]}×{shape[2]} (bilinear)"
         )
-        X = resized(X, shape[1], shape[2])
+        X = resize_images(X, shape[1], shape[2])
     return np.ascontiguousarray(np.broadcast_to(X, (len(X), *shape))).clip(0, 1), done
 
 
-def resized(X: np.ndarray, height: int, width: int) -> np.ndarray:
+def resize_images(X: np.ndarray, height: int, width: int) -> np.ndarray:
     """Images Float32[n, c, h, w] of another size, by bilinear interpolation; where they shrink,
     over all pixels that fall into one.
 
     The same triangle filter as Pillow's ``Image.resize(..., BILINEAR)``, in floating point.
     """
-    down, across = _triangles(X.shape[2], height), _triangles(X.shape[3], width)
+    down, across = _triangle_weights(X.shape[2], height), _triangle_weights(X.shape[3], width)
     return (down.astype(X.dtype) @ X) @ across.T.astype(X.dtype)
 
 
-def _triangles(n: int, to: int) -> np.ndarray:
+def _triangle_weights(n: int, to: int) -> np.ndarray:
     """Float64[to, n]: the weight of each of ``n`` pixels in a line in each of ``to``; rows sum to
     1.
     """

@@ -2,20 +2,20 @@
 other data, several of these.
 """
 
-from kdgraph.data.ood.other_data import LeftOutClasses, OtherDataset, Several
-from kdgraph.data.ood.shifts import ColumnPermuted, SemanticShifts, Shifted
+from kdgraph.data.ood.other_data import LeftOutClasses, OtherDataset, CompositeOod
+from kdgraph.data.ood.shifts import PermutedColumns, ShapeShifts, ShiftedRows
 from kdgraph.data.ood.synthetic import Annulus, Box, GaussianNoise, Sphere, UniformNoise
 
 __all__ = [
     "Annulus",
     "Box",
-    "ColumnPermuted",
+    "PermutedColumns",
     "GaussianNoise",
     "LeftOutClasses",
     "OtherDataset",
-    "SemanticShifts",
-    "Several",
-    "Shifted",
+    "ShapeShifts",
+    "CompositeOod",
+    "ShiftedRows",
     "Sphere",
     "UniformNoise",
 ]

@@ -22,22 +22,22 @@ import numpy as np
 from kdgraph.data.dataset import (
     TEST,
     Dataset,
-    Fetched,
-    Half,
+    FetchableTable,
+    ClassHalf,
     OodSet,
     OodSource,
     Simulation,
     Splits,
     Table,
-    in_half,
+    is_in_class_half,
 )
-from kdgraph.data.images.pixels import like_images_of
-from kdgraph.data.ood.synthetic import a_seed, like_rows_of, numbers_of
+from kdgraph.data.images.pixels import match_image_shape
+from kdgraph.data.ood.synthetic import draw_seed, match_training_rows, numeric_rows
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from kdgraph.parameters import Count, check_parameters
 
 
-def cycled(
+def cycle_columns(
     train: Dataset, X: np.ndarray, other: Dataset | None, name: str, rng: np.random.Generator
 ) -> tuple[np.ndarray, list[str]]:
     """Rows X of another table with the width and the ranges of the training rows, and what was done
@@ -71,7 +71,7 @@ def cycled(
     X, every = (rows.reshape(len(rows), -1)[:, numeric].astype(np.float64) for rows in (X, every))
     low, high = np.fmin.reduce(every), np.fmax.reduce(every)
     varied = np.flatnonzero(high > low)  # NaN, of a column that is missing in every row, is not
-    to = numbers_of(train)
+    to = numeric_rows(train)
     if not len(varied) or not to.shape[1]:
         which = train.name if len(varied) else name
         raise DataError(
@@ -89,11 +89,11 @@ def cycled(
         if width <= len(varied)
         else f"{len(varied)} numeric columns repeated to {width}"
     )
-    moved = like_rows_of(train, to_low + share * (to_high - to_low), a_seed(rng))
+    moved = match_training_rows(train, to_low + share * (to_high - to_low), draw_seed(rng))
     return moved, [f"{words}, each in the range of a training feature"]
 
 
-OTHER = "choose another data set: ood.name=…"
+_OTHER_DATASET_ADVICE = "choose another data set: ood.name=…"
 
 
 class OtherDataset:
@@ -113,7 +113,7 @@ class OtherDataset:
     n : rows; all where there are fewer.
     columns : of vectors. "same": they must have as many features as the training rows have, the
         same categories in the same columns, and are scaled as those were. "cycle": any table will
-        do; see :func:`~kdgraph.data.ood.other_data.cycled`.
+        do; see :func:`~kdgraph.data.ood.other_data.cycle_columns`.
     half : "first" or "second": only the rows of that half of the sorted classes, of an odd number
         the first half being the smaller, such as those that a network has not trained with as
         outliers (:class:`kdgraph.parents.networks.outlier_sources.DatasetOutliers`). None: all.
@@ -124,12 +124,12 @@ class OtherDataset:
         source: Table | Simulation,
         n: Count = 1000,
         columns: Literal["same", "cycle"] = "same",
-        half: Half = None,
+        half: ClassHalf = None,
     ) -> None:
         self.source = source
         self.n = n
         self.columns = columns
-        self.half: Half = half
+        self.half: ClassHalf = half
         check_parameters(self)
         if half is not None and isinstance(source, Simulation):
             raise ParameterError(
@@ -139,7 +139,7 @@ class OtherDataset:
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Make sure that the other data set is on this machine."""
-        if isinstance(self.source, Fetched):
+        if isinstance(self.source, FetchableTable):
             self.source.prefetch(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
@@ -156,20 +156,20 @@ class OtherDataset:
         if self.source.name == train.name:
             raise DataError(
                 f"{train.name} is the data set that is trained on, so its rows are in distribution;"
-                f" {OTHER}"
+                f" {_OTHER_DATASET_ADVICE}"
             )
-        X, other, facts, source_rows = self._rows(rng)
+        X, other, facts, source_rows = self._draw_rows(rng)
         if other is not None:
-            _refuse_the_same(train, other)
-        if self.columns == "cycle" and not _as_images(train, X, other):
-            X, repaired = cycled(train, X, other, self.source.name, rng)
+            _check_different_datasets(train, other)
+        if self.columns == "cycle" and not _are_image_rows(train, X, other):
+            X, repaired = cycle_columns(train, X, other, self.source.name, rng)
         else:
-            X, repaired = _like(train, X, other, self.source.name)
+            X, repaired = _match_rows(train, X, other, self.source.name)
             X = splits.scaling.apply(X)
         name = self.source.name if self.half is None else f"{self.source.name}_{self.half}_half"
         return [OodSet(name, X, facts={**facts, "repaired": repaired}, source_rows=source_rows)]
 
-    def _rows(
+    def _draw_rows(
         self, rng: np.random.Generator
     ) -> tuple[np.ndarray, Dataset | None, dict[str, Any], np.ndarray | None]:
         """Rows as they are measured, the table that they come from, facts, and their numbers in the
@@ -184,7 +184,7 @@ class OtherDataset:
             )  # of what matters where rows are learnt from
             table = self.source.load()
         tests = table.roles is not None and (table.roles == TEST).any()
-        among = np.flatnonzero(in_half(table, self.half) & (table.roles == TEST if tests else True))
+        among = np.flatnonzero(is_in_class_half(table, self.half) & (table.roles == TEST if tests else True))
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows"
         rows += f" of the {self.half} half of the classes" if self.half else ""
@@ -192,17 +192,17 @@ class OtherDataset:
         return drawn.X, table, {**table.facts, "rows": rows}, drawn.source_rows
 
 
-def _refuse_the_same(train: Dataset, other: Dataset) -> None:
+def _check_different_datasets(train: Dataset, other: Dataset) -> None:
     """One data set can go by two names."""
     origin = [(of.facts.get("source"), of.facts.get("id")) for of in (train, other)]
     if origin[0] == origin[1] and origin[0][1] is not None:
         raise DataError(
             f"{other.name} and {train.name}, which is trained on, are both {origin[0][0]}"
-            f" {origin[0][1]}; {OTHER}"
+            f" {origin[0][1]}; {_OTHER_DATASET_ADVICE}"
         )
 
 
-def _as_images(train: Dataset, X: np.ndarray, other: Dataset | None) -> bool:
+def _are_image_rows(train: Dataset, X: np.ndarray, other: Dataset | None) -> bool:
     """Whether these rows become images, or vectors of the pixels of images, as the training rows
     are.
     """
@@ -210,7 +210,7 @@ def _as_images(train: Dataset, X: np.ndarray, other: Dataset | None) -> bool:
     return train.are_images or (of_pixels and "image_shape" in train.facts)
 
 
-def _like(
+def _match_rows(
     train: Dataset, X: np.ndarray, other: Dataset | None, name: str
 ) -> tuple[np.ndarray, list[str]]:
     """Rows of the shape and type of ``train``'s, and what was done to them."""
@@ -219,51 +219,51 @@ def _like(
     if X.ndim == 2 and shape and from_shape:
         X = X.reshape(len(X), *from_shape)
     if X.ndim == 4 and shape:
-        return _like_images(train, X, shape, name)
+        return _match_images(train, X, shape, name)
     if train.are_images or X.ndim == 4:
         rows = {2: "vectors", 4: "images"}
         raise DataError(
             f"{name} has {rows[X.ndim]}, and {train.name}, which is trained on, has"
-            f" {rows[train.X.ndim]}; {OTHER}"
+            f" {rows[train.X.ndim]}; {_OTHER_DATASET_ADVICE}"
         )
-    _check_columns(train, X, other, name)
+    _check_same_columns(train, X, other, name)
     return X, []
 
 
-def _like_images(
+def _match_images(
     train: Dataset, X: np.ndarray, shape: Sequence[int], name: str
 ) -> tuple[np.ndarray, list[str]]:
     try:
-        X, done = like_images_of(shape, X)
+        X, done = match_image_shape(shape, X)
     except ValueError as error:
-        raise DataError(f"{name}: {error}; {OTHER}") from error
+        raise DataError(f"{name}: {error}; {_OTHER_DATASET_ADVICE}") from error
     if not train.are_images:
         X, done = X.reshape(len(X), -1), [*done, "flat"]
     return X.astype(train.X.dtype, copy=False), done
 
 
-def _check_columns(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> None:
+def _check_same_columns(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> None:
     """Features of two tables have nothing in common but their number; a model takes them if that is
     the same.
     """
     if X.shape[1] != train.X.shape[1]:
         rule = f"and rows of {train.name}, which is trained on, have {train.X.shape[1]}"
-        raise DataError(f"rows of {name} have {X.shape[1]} features, {rule}; {OTHER}")
+        raise DataError(f"rows of {name} have {X.shape[1]} features, {rule}; {_OTHER_DATASET_ADVICE}")
     categories = [
         of.categories if of is not None and of.is_categorical.any() else () for of in (train, other)
     ]
     if categories[0] != categories[1]:
         raise DataError(
             f"{name} and {train.name}, which is trained on, do not have the same categories in the"
-            f" same columns; {OTHER}"
+            f" same columns; {_OTHER_DATASET_ADVICE}"
         )
     if np.isnan(X).any() and not train.has_missing:
         raise DataError(
-            f"{name} has missing values, and {train.name}, which is trained on, has none; {OTHER}"
+            f"{name} has missing values, and {train.name}, which is trained on, has none; {_OTHER_DATASET_ADVICE}"
         )
 
 
-MOST_NAMED = 12
+_MAX_NAMED_CLASSES = 12
 """Classes that a line names."""
 
 
@@ -298,8 +298,8 @@ class LeftOutClasses:
         among = np.flatnonzero(away.roles == TEST) if tests else np.arange(len(away.y))
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         classes = away.classes.tolist()
-        named = ", ".join(map(str, classes[:MOST_NAMED])) + (
-            f" and {len(classes) - MOST_NAMED} more" if len(classes) > MOST_NAMED else ""
+        named = ", ".join(map(str, classes[:_MAX_NAMED_CLASSES])) + (
+            f" and {len(classes) - _MAX_NAMED_CLASSES} more" if len(classes) > _MAX_NAMED_CLASSES else ""
         )
         rows = (
             f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows, class"
@@ -310,7 +310,7 @@ class LeftOutClasses:
         return [OodSet("left_out", drawn.X, facts=facts, source_rows=drawn.source_rows)]
 
 
-class Several:
+class CompositeOod:
     """The sets of several sources, named by their keys. Ours: in one run, from near to far.
 
     A source that gives one set gives it the name of its key; of a source with more, each set has
@@ -361,7 +361,7 @@ class Several:
                 if self.missing == "refuse":
                     raise
                 if progress is not None:
-                    progress(_skipped(key, error))
+                    progress(_skip_message(key, error))
 
     def absent(self) -> list[str]:
         """Keys of the sources that are left out here, of those that can tell before a split; none
@@ -369,7 +369,7 @@ class Several:
         """
         if self.missing == "refuse":
             return []
-        return [key for key, source in self.sources.items() if not _is_at_hand(source)]
+        return [key for key, source in self.sources.items() if not _is_available(source)]
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
         """The sets of each source in turn, drawn when they are asked for.
@@ -379,22 +379,22 @@ class Several:
         NotAtHand
             If rows are not at hand, and ``missing`` is "refuse".
         """
-        family = a_seed(rng)
+        family = draw_seed(rng)
         for key, source in self.sources.items():
             generator = np.random.default_rng([family, zlib.crc32(key.encode())])
             try:
-                yield from _named(key, source.sets(splits, generator))
+                yield from _rename_sets(key, source.sets(splits, generator))
             except NotAtHand as error:
                 if self.missing == "refuse":
                     raise
-                warnings.warn(_skipped(key, error), stacklevel=2)
+                warnings.warn(_skip_message(key, error), stacklevel=2)
 
 
-def _skipped(key: str, error: NotAtHand) -> str:
+def _skip_message(key: str, error: NotAtHand) -> str:
     return f"{key} is skipped: {error}"
 
 
-def _is_at_hand(source: OodSource) -> bool:
+def _is_available(source: OodSource) -> bool:
     fetch = getattr(source, "prefetch", None)
     try:
         if fetch is not None:
@@ -404,7 +404,7 @@ def _is_at_hand(source: OodSource) -> bool:
     return True
 
 
-def _named(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
+def _rename_sets(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
     """The sets by the name of the source; whether there is more than one is known when two are
     drawn.
     """

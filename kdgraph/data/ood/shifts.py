@@ -14,14 +14,14 @@ from typing import Annotated
 import numpy as np
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.data.ood.synthetic import generator_of
+from kdgraph.data.ood.synthetic import set_generator
 from kdgraph.data.simulations.plane import balanced_labels
-from kdgraph.data.simulations.shapes import Canvas, Intensity, half_axes
+from kdgraph.data.simulations.shapes import ShapeCanvas, PixelIntensity, half_axes
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check_parameters
 
 
-class ColumnPermuted:
+class PermutedColumns:
     """Test rows whose columns are permuted, each by a permutation of its own: every marginal stays,
     and all dependence goes.
 
@@ -40,11 +40,11 @@ class ColumnPermuted:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """One set with rows like the training rows."""
-        drawn, rows = _test_rows(splits.test, self.n, rng)
+        drawn, rows = _draw_test_rows(splits.test, self.n, rng)
         return [OodSet("permuted", rng.permuted(drawn.X, axis=0), facts={"rows": rows})]
 
 
-class Shifted:
+class ShiftedRows:
     """Test rows that are blown up and shifted: scale · (x - mean) + mean ± shift · std, feature by
     feature.
 
@@ -80,8 +80,8 @@ class Shifted:
                 " another ood"
             )
         sign = np.where(rng.random(train.X.shape[1:]) < 0.5, -1.0, 1.0)
-        mean, std = _moments(train.X)
-        drawn, rows = _test_rows(splits.test, self.n, rng)
+        mean, std = _mean_and_std(train.X)
+        drawn, rows = _draw_test_rows(splits.test, self.n, rng)
         X = drawn.X
         moved = (mean + self.scale * (X - mean) + self.shift * sign * std).astype(X.dtype)
         if train.is_categorical.any():
@@ -92,13 +92,13 @@ class Shifted:
         ]
 
 
-def _test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
+def _draw_test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
     """Rows drawn without replacement, and how many of how many."""
     chosen = rng.choice(len(test.y), min(n, len(test.y)), replace=False)
     return test.rows(chosen), f"made of {len(chosen):,} of {len(test.y):,} test rows"
 
 
-def _moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _mean_and_std(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each feature of Float[n, …] in float64, over the values that
     are known; 0 where there is none.
     """
@@ -108,11 +108,11 @@ def _moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.sqrt((np.where(known, X - mean, 0.0) ** 2).sum(axis=0, dtype=np.float64) / n)
 
 
-Axis = Annotated[float, Range(0.01)]
+_HalfAxis = Annotated[float, Range(0.01)]
 """Half of an ellipse's width, in pixels: a circle's radius is both of its axes."""
 
 
-class SemanticShifts:
+class ShapeShifts:
     """The three shifts of Dey et al. (2024), "Deep discriminative to kernel density graph", Figure
     3 D to F, Section 5.2.1, a set a value.
 
@@ -142,7 +142,7 @@ class SemanticShifts:
 
     def __init__(
         self,
-        intensities: Sequence[Intensity] = (
+        intensities: Sequence[PixelIntensity] = (
             0,
             16,
             32,
@@ -162,11 +162,11 @@ class SemanticShifts:
             255,
         ),
         epsilons: Sequence[Share] = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
-        axes: Sequence[Axis] = (0.01, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40),
+        axes: Sequence[_HalfAxis] = (0.01, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 35, 40),
         n: Count = 200,
         radius: Positive = 10.0,
         sides: Sequence[Positive] = (50.0, 20.0),
-        intensity: Intensity = 127.0,
+        intensity: PixelIntensity = 127.0,
         rotated: bool = False,
         inside: bool = True,
     ) -> None:
@@ -191,28 +191,28 @@ class SemanticShifts:
         canvas = self._canvas(train)
         family = int(rng.integers(2**63))
         for name, parameter, values, draw, id_values in (
-            ("intensity", "intensity", self.intensities, self._recoloured, (self.intensity,)),
-            ("blend", "epsilon", self.epsilons, self._blended, (0.0, 1.0)),
-            ("ellipse", "axis", self.axes, self._ellipses, (self.radius,)),
+            ("intensity", "intensity", self.intensities, self._paint_intensity_shift, (self.intensity,)),
+            ("blend", "epsilon", self.epsilons, self._paint_blend, (0.0, 1.0)),
+            ("ellipse", "axis", self.axes, self._paint_ellipses, (self.radius,)),
         ):
             for value in map(float, values):
-                X = draw(value, canvas, generator_of(family, value, zlib.crc32(name.encode())))
+                X = draw(value, canvas, set_generator(family, value, zlib.crc32(name.encode())))
                 yield OodSet(name, X, {parameter: value}, tuple(map(float, id_values)))
 
-    def _canvas(self, train: Dataset) -> Canvas:
+    def _canvas(self, train: Dataset) -> ShapeCanvas:
         if not train.are_images or train.X.shape[2] != train.X.shape[3]:
             rows = f"{train.name} has rows of shape {train.X.shape[1:]}"
             raise DataError(
                 f"shifts of shapes need square images, and {rows}; choose dataset=shapes or"
                 " another ood"
             )
-        return Canvas(train.X.shape[2], train.X.shape[1], self.rotated, self.inside)
+        return ShapeCanvas(train.X.shape[2], train.X.shape[1], self.rotated, self.inside)
 
-    def _recoloured(self, intensity: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:
+    def _paint_intensity_shift(self, intensity: float, canvas: ShapeCanvas, rng: np.random.Generator) -> np.ndarray:
         is_box = balanced_labels(self.n, 2, rng) == 1
         return canvas.paint(half_axes(is_box, self.radius, self.sides), is_box, intensity, rng)
 
-    def _blended(self, epsilon: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:
+    def _paint_blend(self, epsilon: float, canvas: ShapeCanvas, rng: np.random.Generator) -> np.ndarray:
         """Eq. 20."""
         shares = []
         for is_box, share in (
@@ -226,6 +226,6 @@ class SemanticShifts:
             )
         return shares[0] + shares[1]
 
-    def _ellipses(self, axis: float, canvas: Canvas, rng: np.random.Generator) -> np.ndarray:
+    def _paint_ellipses(self, axis: float, canvas: ShapeCanvas, rng: np.random.Generator) -> np.ndarray:
         half = np.tile([axis, float(self.radius)], (self.n, 1))
         return canvas.paint(half, np.zeros(self.n, dtype=bool), self.intensity, rng)

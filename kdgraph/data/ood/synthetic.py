@@ -25,7 +25,7 @@ from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, check_parameters
 
 
-def n_features_of(train: Dataset) -> int:
+def count_numeric_features(train: Dataset) -> int:
     """Numbers in a row: of an image, its pixels times its channels; categories are none."""
     n = math.prod(train.X.shape[1:]) - int(train.is_categorical.sum())
     if not n:
@@ -36,7 +36,7 @@ def n_features_of(train: Dataset) -> int:
     return n
 
 
-def numbers_of(train: Dataset) -> np.ndarray:
+def numeric_rows(train: Dataset) -> np.ndarray:
     """Float[n, d]: the training rows as flat vectors, without categories; a missing value is its
     feature's mean.
     """
@@ -48,7 +48,7 @@ def numbers_of(train: Dataset) -> np.ndarray:
     return np.where(known, X, mean)
 
 
-def like_rows_of(train: Dataset, X: np.ndarray, seed: int) -> np.ndarray:
+def match_training_rows(train: Dataset, X: np.ndarray, seed: int) -> np.ndarray:
     """Rows X: Float64[n, d] of numbers as rows of the shape and type of ``train``'s; what an image
     cannot hold is not cut off.
 
@@ -63,12 +63,12 @@ def like_rows_of(train: Dataset, X: np.ndarray, seed: int) -> np.ndarray:
     return rows
 
 
-def a_seed(rng: np.random.Generator) -> int:
+def draw_seed(rng: np.random.Generator) -> int:
     """Another generator's seed."""
     return int(rng.integers(2**63))
 
 
-def generator_of(family: int, value: float, *more: int) -> np.random.Generator:
+def set_generator(family: int, value: float, *more: int) -> np.random.Generator:
     """The generator of one set of a family: made from its value, not from its place among the
     others.
     """
@@ -87,7 +87,7 @@ def largest_norm(X: np.ndarray, rows_at_a_time: int = 256) -> float:
     return max(float(np.linalg.norm(block, axis=1).max()) for block in blocks)
 
 
-Draw = Literal["uniform", "cube"]
+DirectionSampling = Literal["uniform", "cube"]
 
 
 class Sphere:
@@ -116,12 +116,12 @@ class Sphere:
         self,
         radii: Sequence[NonNegative] = (0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5),
         n: Count = 1000,
-        draw: Draw = "uniform",
+        draw: DirectionSampling = "uniform",
         unit: Literal["feature", "max_norm"] = "feature",
     ) -> None:
         self.radii = radii
         self.n = n
-        self.draw: Draw = draw
+        self.draw: DirectionSampling = draw
         self.unit = unit
         check_parameters(self)
 
@@ -131,11 +131,11 @@ class Sphere:
         """
         train = splits.train
         family = int(rng.integers(2**63))
-        unit = largest_norm(numbers_of(train)) if self.unit == "max_norm" else 1.0
+        unit = largest_norm(numeric_rows(train)) if self.unit == "max_norm" else 1.0
         for radius in map(float, self.radii):
-            X = directions(self.n, n_features_of(train), generator_of(family, radius), self.draw)
+            X = random_directions(self.n, count_numeric_features(train), set_generator(family, radius), self.draw)
             X *= unit * radius
-            yield OodSet("sphere", like_rows_of(train, X, family), {"radius": radius})
+            yield OodSet("sphere", match_training_rows(train, X, family), {"radius": radius})
 
 
 class Annulus:
@@ -163,14 +163,14 @@ class Annulus:
         inverse is taken relative to ``outer``, because 5^784 is beyond float64.
         """
         train = splits.train
-        d = n_features_of(train)
+        d = count_numeric_features(train)
         hollow = (self.inner / self.outer) ** d
         radius = self.outer * (hollow + rng.random(self.n) * (1 - hollow)) ** (1 / d)
-        X = radius[:, None] * directions(self.n, d, rng)
+        X = radius[:, None] * random_directions(self.n, d, rng)
         return [
             OodSet(
                 "annulus",
-                like_rows_of(train, X, a_seed(rng)),
+                match_training_rows(train, X, draw_seed(rng)),
                 {"inner": float(self.inner), "outer": float(self.outer)},
             )
         ]
@@ -213,7 +213,7 @@ class Box:
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """One set with rows like the training rows; rows in the hole are drawn again."""
         train = splits.train
-        X = rng.uniform(self.low, self.high, (self.n, n_features_of(train)))
+        X = rng.uniform(self.low, self.high, (self.n, count_numeric_features(train)))
         again = self._in_hole(X)
         while again.any():
             X[again] = rng.uniform(self.low, self.high, (again.sum(), X.shape[1]))
@@ -221,7 +221,7 @@ class Box:
         return [
             OodSet(
                 "box",
-                like_rows_of(train, X, a_seed(rng)),
+                match_training_rows(train, X, draw_seed(rng)),
                 {"low": float(self.low), "high": float(self.high)},
             )
         ]
@@ -266,18 +266,18 @@ class GaussianNoise:
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """One set with rows like the training rows."""
         train = splits.train
-        X = self.std * rng.normal(size=(self.n, n_features_of(train)))
+        X = self.std * rng.normal(size=(self.n, count_numeric_features(train)))
         if self.like == "train":
-            flat = numbers_of(train)
+            flat = numeric_rows(train)
             X = flat.mean(axis=0, dtype=np.float64) + X * flat.std(axis=0, dtype=np.float64)
         if self.clip is not None:
             low, high = map(float, self.clip)
             X = np.clip(X, low, high)
-        return [OodSet("gaussian", like_rows_of(train, X, a_seed(rng)), {"std": float(self.std)})]
+        return [OodSet("gaussian", match_training_rows(train, X, draw_seed(rng)), {"std": float(self.std)})]
 
 
-def directions(
-    n: int, n_features: int, rng: np.random.Generator, draw: Draw = "uniform"
+def random_directions(
+    n: int, n_features: int, rng: np.random.Generator, draw: DirectionSampling = "uniform"
 ) -> np.ndarray:
     """``n`` unit vectors, Float[n, d]: normalised Gaussians (Muller, 1959), or normalised draws
     from the cube [-1, 1]^d.
@@ -291,7 +291,7 @@ def directions(
     return X
 
 
-LEVELS = 256
+_N_INTENSITIES = 256
 """Intensities that a pixel can have."""
 
 
@@ -323,13 +323,13 @@ class UniformNoise:
         train = splits.train
         shape = (self.n, *train.X.shape[1:])
         if train.are_images or "image_shape" in train.facts:
-            X = rng.integers(0, LEVELS, shape).astype(train.X.dtype)
-            X /= LEVELS - 1
+            X = rng.integers(0, _N_INTENSITIES, shape).astype(train.X.dtype)
+            X /= _N_INTENSITIES - 1
             return [OodSet("noise", splits.scaling.apply(X))]
-        return [OodSet("noise", _in_the_box(train, shape, rng))]
+        return [OodSet("noise", _uniform_in_ranges(train, shape, rng))]
 
 
-def _in_the_box(train: Dataset, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _uniform_in_ranges(train: Dataset, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """Float64[n, d]: uniform between the ends of each feature; NaN, a missing value, is no end."""
     low, high = (
         np.fmin.reduce(train.X),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_XML = "{http://openml.org/openml}"
+_XML_NAMESPACE = "{http://openml.org/openml}"
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class OpenmlData:
         only the data were fetched.
         """
         path = self.folder / "features.xml"
-        found = _tree(path).iter(f"{_XML}feature") if path.is_file() else ()
+        found = _parse_xml(path).iter(f"{_XML_NAMESPACE}feature") if path.is_file() else ()
         try:
-            return {_text(node, "name"): _text(node, "data_type") for node in found}
+            return {_child_text(node, "name"): _child_text(node, "data_type") for node in found}
         except KeyError as error:
-            raise damaged(path, f"a feature has no {error}") from error
+            raise damaged_file_error(path, f"a feature has no {error}") from error
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def import_openml() -> Any:
     return openml
 
 
-def cached(id: int) -> OpenmlData | None:
+def find_cached(id: int) -> OpenmlData | None:
     """The data set if it is in the cache, else None.
 
     Raises
@@ -120,21 +120,21 @@ def cached(id: int) -> OpenmlData | None:
     DataError : if it is there and damaged.
     """
     folder = dataset_folder(id)
-    file = _data_file(folder, id)
+    file = _find_data_file(folder, id)
     if file is None or not (folder / "description.xml").is_file():
         return None
-    root = _tree(folder / "description.xml")
-    target = _text(root, "default_target_attribute", "") or None
+    root = _parse_xml(folder / "description.xml")
+    target = _child_text(root, "default_target_attribute", "") or None
     left_out = [
         name
         for tag in ("row_id_attribute", "ignore_attribute")
-        for name in _names(root.iter(f"{_XML}{tag}"))
+        for name in _split_column_names(root.iter(f"{_XML_NAMESPACE}{tag}"))
     ]
     try:
-        name, version = _text(root, "name"), int(_text(root, "version"))
+        name, version = _child_text(root, "name"), int(_child_text(root, "version"))
     except (KeyError, ValueError) as error:
-        raise damaged(folder / "description.xml", f"no name or no version: {error}") from error
-    words, md5 = _text(root, "description", ""), _text(root, "md5_checksum", "") or None
+        raise damaged_file_error(folder / "description.xml", f"no name or no version: {error}") from error
+    words, md5 = _child_text(root, "description", ""), _child_text(root, "md5_checksum", "") or None
     return OpenmlData(id, name, version, target, tuple(left_out), words, md5, folder, file)
 
 
@@ -145,10 +145,10 @@ def dataset_folder(id: int) -> Path:
 
 def is_cached(id: int) -> bool:
     """Whether the rows are on this machine."""
-    return cached(id) is not None
+    return find_cached(id) is not None
 
 
-def bytes_on_disk(id: int) -> int:
+def cached_size(id: int) -> int:
     """What the data set takes, whatever of it is there; it may be growing."""
     folder = dataset_folder(id)
     return (
@@ -158,25 +158,25 @@ def bytes_on_disk(id: int) -> int:
     )
 
 
-def read_frame(data: OpenmlData) -> pd.DataFrame:
+def read_cached_frame(data: OpenmlData) -> pd.DataFrame:
     """All columns, the target among them; a nominal column comes as text categories, a missing
     value as NaN or None.
     """
     from pyarrow.parquet import ParquetFile
 
-    from kdgraph.data.files.tables import frame_of_arrow
+    from kdgraph.data.files.tables import frame_from_arrow
 
     try:
         return (
-            frame_of_arrow(ParquetFile(data.file).read())
+            frame_from_arrow(ParquetFile(data.file).read())
             if data.loader == "parquet"
             else _read_arff(data)
         )
     except (OSError, ValueError) as error:  # pyarrow's and liac-arff's errors are ValueErrors
-        raise damaged(data.file, error) from error
+        raise damaged_file_error(data.file, error) from error
 
 
-def damaged(file: Path, why: BaseException | str) -> DataError:
+def damaged_file_error(file: Path, why: BaseException | str) -> DataError:
     """The error for a file of the cache that is not what it should be."""
     reason = " ".join(str(why).split())[:120]
     folder = file.parent
@@ -192,7 +192,7 @@ def damaged(file: Path, why: BaseException | str) -> DataError:
     )
 
 
-def _data_file(folder: Path, id: int) -> Path | None:
+def _find_data_file(folder: Path, id: int) -> Path | None:
     names = [f"dataset_{id}.pq", "dataset.pq", "dataset.arff"]
     if os.environ.get("OPENML_SKIP_PARQUET", "").casefold() == "true":
         names.reverse()  # but what is here is not fetched again as another kind
@@ -200,42 +200,42 @@ def _data_file(folder: Path, id: int) -> Path | None:
 
 
 def _read_arff(data: OpenmlData) -> pd.DataFrame:
-    from kdgraph.data.files.tables import frame_of_arff
+    from kdgraph.data.files.tables import frame_from_arff
 
     with data.file.open(encoding="utf-8") as file:
-        frame, nominal = frame_of_arff(file)
+        frame, nominal = frame_from_arff(file)
     for name in nominal:
         frame[name] = frame[name].astype("category")
     return frame
 
 
-def _tree(path: Path) -> ElementTree.Element:
+def _parse_xml(path: Path) -> ElementTree.Element:
     try:
         return ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, OSError) as error:
-        raise damaged(path, error) from error
+        raise damaged_file_error(path, error) from error
 
 
-def _text(node: ElementTree.Element, tag: str, default: str | None = None) -> str:
-    found = node.findtext(f"{_XML}{tag}", default)
+def _child_text(node: ElementTree.Element, tag: str, default: str | None = None) -> str:
+    found = node.findtext(f"{_XML_NAMESPACE}{tag}", default)
     if found is None:
         raise KeyError(tag)
     return found
 
 
-def _names(nodes: Iterable[ElementTree.Element]) -> list[str]:
+def _split_column_names(nodes: Iterable[ElementTree.Element]) -> list[str]:
     """Names of columns, which OpenML writes in several elements, or in one with commas."""
     return [name.strip() for node in nodes for name in (node.text or "").split(",") if name.strip()]
 
 
-NOTE = "kdgraph.sha256"
+CHECKSUM_FILE = "kdgraph.sha256"
 """A file beside the data with the digest that they had when they were fetched, as ``sha256sum -c``
 reads it.
 """
 
 
 @dataclass(frozen=True)
-class Checked:
+class CacheCheck:
     """What was found of one data set; ``problem`` is one line if it cannot be trusted."""
 
     id: int
@@ -256,15 +256,15 @@ def cached_ids() -> list[int]:
     )
 
 
-def note_checksum(data: OpenmlData) -> None:
+def write_checksum(data: OpenmlData) -> None:
     """Write down the digest of what was fetched; a cache that cannot be written to does without."""
     with contextlib.suppress(OSError):
-        (data.folder / NOTE).write_text(
+        (data.folder / CHECKSUM_FILE).write_text(
             f"{_digest(data.file, 'sha256')}  {data.file.name}\n", encoding="utf-8"
         )
 
 
-def check_cached(id: int) -> Checked:
+def check_cached(id: int) -> CacheCheck:
     """Read all of a data set that is in the cache, and compare it with what is said of it.
 
     Compared are the digest from when it was fetched, OpenML's own digest of an ARFF file, the
@@ -273,37 +273,37 @@ def check_cached(id: int) -> Checked:
     """
     name, rows, columns, problem = "", 0, 0, None
     try:
-        data = cached(id)
+        data = find_cached(id)
         if data is None:
-            raise damaged(
+            raise damaged_file_error(
                 dataset_folder(id) / "description.xml", "the description or the rows are not there"
             )
         name = data.name
-        frame = read_frame(data)
+        frame = read_cached_frame(data)
         rows, columns = frame.shape
-        _compare(data, rows, columns)
+        _check_against_metadata(data, rows, columns)
     except DataError as error:
         problem = str(error)
-    return Checked(id, name, rows, columns, bytes_on_disk(id), problem)
+    return CacheCheck(id, name, rows, columns, cached_size(id), problem)
 
 
-def _compare(data: OpenmlData, rows: int, columns: int) -> None:
-    noted = data.folder / NOTE
+def _check_against_metadata(data: OpenmlData, rows: int, columns: int) -> None:
+    noted = data.folder / CHECKSUM_FILE
     if noted.is_file() and (digest := noted.read_text(encoding="utf-8").split())[1:] == [
         data.file.name
     ]:
-        _expect(data.file, "SHA-256", _digest(data.file, "sha256"), digest[0])
+        _check_equal(data.file, "SHA-256", _digest(data.file, "sha256"), digest[0])
     if data.loader == "arff" and data.md5:
-        _expect(data.file, "MD5", _digest(data.file, "md5"), data.md5)
+        _check_equal(data.file, "MD5", _digest(data.file, "md5"), data.md5)
     if data.features:
-        _expect(data.file, "number of columns", columns, len(data.features))
-    if (told := _rows_told(data.folder / "qualities.xml")) is not None:
-        _expect(data.file, "number of rows", rows, told)
+        _check_equal(data.file, "number of columns", columns, len(data.features))
+    if (told := _announced_row_count(data.folder / "qualities.xml")) is not None:
+        _check_equal(data.file, "number of rows", rows, told)
 
 
-def _expect(file: Path, what: str, found: object, told: object) -> None:
+def _check_equal(file: Path, what: str, found: object, told: object) -> None:
     if found != told:
-        raise damaged(file, f"{what} {found} where {told} is announced")
+        raise damaged_file_error(file, f"{what} {found} where {told} is announced")
 
 
 def _digest(file: Path, kind: str) -> str:
@@ -311,7 +311,7 @@ def _digest(file: Path, kind: str) -> str:
         return hashlib.file_digest(opened, kind).hexdigest()
 
 
-def _rows_told(path: Path) -> int | None:
+def _announced_row_count(path: Path) -> int | None:
     if not path.is_file():
         return None
     try:

@@ -27,10 +27,10 @@ from kdgraph.data.dataset import TEST, TRAIN, UNUSED
 from kdgraph.data.openml.cache import (
     OpenmlData,
     cache_folder,
-    cached,
-    damaged,
+    find_cached,
+    damaged_file_error,
     import_openml,
-    note_checksum,
+    write_checksum,
 )
 from kdgraph.errors import DataError, NotAtHand
 
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Progress = Callable[[str], None]
+FetchProgress = Callable[[str], None]
 """Gets a line about what is going on."""
 
-TRIES = 3
+MAX_TRIES = 3
 """After a failure 1 and 2 s pass; openml-python's own 5 take 10 s."""
-TIMEOUT = (10, 60)
+REQUEST_TIMEOUTS = (10, 60)
 """Seconds to connect, and between two pieces of an answer; openml-python would wait for ever."""
 
-_UNKNOWN = (111, 151)
+_UNKNOWN_ID_CODES = (111, 151)
 """openml.org's error codes for a data set and a task that it does not have."""
-_ELSEWHERE = "point OPENML_CACHE_DIR at a folder that has it"
-_LATER = f"try again later, or {_ELSEWHERE}"
+_CACHE_FOLDER_ADVICE = "point OPENML_CACHE_DIR at a folder that has it"
+_RETRY_ADVICE = f"try again later, or {_CACHE_FOLDER_ADVICE}"
 
 
-class Network:
+class NetworkState:
     """Whether openml.org may be asked, and why it was out of reach when this process last did; then
     it does not ask again.
     """
@@ -63,7 +63,7 @@ class Network:
     """Of the last answer of HTTP: openml-python loses it where the answer is not its own XML."""
 
 
-class _Missing(NotAtHand):
+class _NotCached(NotAtHand):
     """What is not in the cache and was not asked for.
 
     Attributes
@@ -77,22 +77,22 @@ class _Missing(NotAtHand):
         super().__init__(f"{what} is {place}; {why_this or why}")
 
 
-def reason_of(error: NotAtHand) -> str:
+def unavailability_reason(error: NotAtHand) -> str:
     """Why something is not at hand, without its name where that says the same of all others."""
-    return error.reason if isinstance(error, _Missing) else str(error)
+    return error.reason if isinstance(error, _NotCached) else str(error)
 
 
 @contextmanager
 def offline() -> Iterator[None]:
     """Nothing is fetched: what is not in the cache is not at hand."""
-    before, Network.allowed = Network.allowed, False
+    before, NetworkState.allowed = NetworkState.allowed, False
     try:
         yield
     finally:
-        Network.allowed = before
+        NetworkState.allowed = before
 
 
-def fetch(id: int, progress: Progress | None = None) -> OpenmlData:
+def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
     """The data set ``id``, from the cache or into it.
 
     Raises
@@ -100,65 +100,65 @@ def fetch(id: int, progress: Progress | None = None) -> OpenmlData:
     NotAtHand : in one line, if it is not there and cannot be fetched.
     DataError : if it is there and damaged.
     """
-    found = cached(id)
+    found = find_cached(id)
     if found is None:
         what = f"data set {id}"
-        with asking(what) as openml:
+        with openml_session(what) as openml:
             if progress:
                 progress(f"fetching OpenML {what}")
             openml.datasets.get_dataset(
                 id, download_data=True, download_features_meta_data=True, download_qualities=False
             )
-        found = cached(id)
+        found = find_cached(id)
         if found is None:
-            raise NotAtHand(f"{_host()} gave no file for {what}; {_ELSEWHERE}")
-        note_checksum(found)
+            raise NotAtHand(f"{_server_host()} gave no file for {what}; {_CACHE_FOLDER_ADVICE}")
+        write_checksum(found)
     return found
 
 
 @contextmanager
-def asking(what: str) -> Iterator[Any]:
+def openml_session(what: str) -> Iterator[Any]:
     """Openml, set to few tries, to silence and to time limits; its errors leave as one line about
     ``what``.
     """
-    if not Network.allowed:
+    if not NetworkState.allowed:
         same_words = "'kdg data get' with the words of the run fetches it"
         kind, _, number = what.rpartition(" ")
         one = f"'kdg data get {number}' fetches it" if kind == "data set" else None
-        raise _Missing(what, same_words, one)
-    if Network.failure:
-        raise _Missing(what, Network.failure)
+        raise _NotCached(what, same_words, one)
+    if NetworkState.failure:
+        raise _NotCached(what, NetworkState.failure)
     openml = import_openml()
     cache_folder()  # sets openml to the folder of the moment
     policy = openml.config.retry_policy, openml.config.connection_n_retries
-    Network.status = 200
+    NetworkState.status = 200
     try:
-        openml.config.set_retry_policy("human", TRIES)
-        with _silence(), _time_limits():
+        openml.config.set_retry_policy("human", MAX_TRIES)
+        with _silence_logging(), _limit_request_time():
             yield openml
     except Exception as error:  # what a broken answer makes openml raise has no common type
-        raise _one_line(what, error) from error
+        raise _fetch_error(what, error) from error
     finally:
         openml.config.set_retry_policy(*policy)
 
 
-def _one_line(what: str, error: Exception) -> NotAtHand:
+def _fetch_error(what: str, error: Exception) -> NotAtHand:
     """What a user should read instead of an error of openml or of what is below it."""
     import requests
     import urllib3
     from openml import exceptions
 
-    host = _host()
+    host = _server_host()
     if isinstance(error, requests.exceptions.ConnectionError | urllib3.exceptions.HTTPError):
-        Network.failure = f"{host} cannot be reached ({_reason(error)}); {_LATER}"
-        return _Missing(what, Network.failure)
+        NetworkState.failure = f"{host} cannot be reached ({_error_reason(error)}); {_RETRY_ADVICE}"
+        return _NotCached(what, NetworkState.failure)
     if isinstance(error, exceptions.OpenMLHashException):
         return NotAtHand(
-            f"what {host} sent for {what} does not have the checksum that it announced; {_LATER}"
+            f"what {host} sent for {what} does not have the checksum that it announced; {_RETRY_ADVICE}"
         )
     if isinstance(error, exceptions.OpenMLPrivateDatasetError):
         return NotAtHand(f"{what} of OpenML is private: only its owner can fetch it")
-    if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN:
+    if isinstance(error, exceptions.OpenMLServerException) and error.code in _UNKNOWN_ID_CODES:
         return NotAtHand(f"OpenML has no {what}; {host} lists what there is")
     if isinstance(error, exceptions.OpenMLCacheException | OSError) and not isinstance(
         error, requests.exceptions.RequestException
@@ -169,18 +169,18 @@ def _one_line(what: str, error: Exception) -> NotAtHand:
                 for each in (error, error.__cause__)
                 if (text := getattr(each, "strerror", None))
             ),
-            _reason(error),
+            _error_reason(error),
         )
         way_out = "point OPENML_CACHE_DIR at a folder that can be written to"
         return NotAtHand(f"{what} cannot be written to {cache_folder()} ({reason}); {way_out}")
-    return NotAtHand(f"{host} did not answer for {what} ({_reason(error)}); {_LATER}")
+    return NotAtHand(f"{host} did not answer for {what} ({_error_reason(error)}); {_RETRY_ADVICE}")
 
 
-def _host() -> str:
+def _server_host() -> str:
     return (urlparse(import_openml().config.server).hostname or "openml.org").removeprefix("www.")
 
 
-def _reason(error: Exception) -> str:
+def _error_reason(error: Exception) -> str:
     """A few words: the HTTP status, openml.org's own, or what the operating system says."""
     if code := getattr(error, "code", None):
         return (
@@ -188,8 +188,8 @@ def _reason(error: Exception) -> str:
             f" {' '.join(str(getattr(error, 'message', '')).split())[:80].removesuffix(' - None')}"
         )
     text = str(error)
-    if Network.status >= 500 or (Network.status >= 400 and "Status code" in text):
-        return str(Network.status)
+    if NetworkState.status >= 500 or (NetworkState.status >= 400 and "Status code" in text):
+        return str(NetworkState.status)
     if system := re.search(r"\[Errno -?\d+\] ([^'\")]+)", text):
         return system[1].strip()
     cause = " ".join(text.rpartition("Caused by ")[2].split())
@@ -199,7 +199,7 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def _silence_logging() -> Iterator[None]:
     """Nothing of openml's log: it tells of every answer that is not compressed, and would set up
     logging for the whole process.
     """
@@ -214,7 +214,7 @@ def _silence() -> Iterator[None]:
 
 
 @contextmanager
-def _time_limits() -> Iterator[None]:
+def _limit_request_time() -> Iterator[None]:
     """Requests that end: openml makes sessions of its own, and gives them no limit."""
     import requests
 
@@ -222,8 +222,8 @@ def _time_limits() -> Iterator[None]:
 
     class Impatient(usual):
         def request(self, *args: Any, timeout: Any = None, **kwargs: Any) -> Any:
-            answer = super().request(*args, timeout=timeout or TIMEOUT, **kwargs)
-            Network.status = answer.status_code
+            answer = super().request(*args, timeout=timeout or REQUEST_TIMEOUTS, **kwargs)
+            NetworkState.status = answer.status_code
             return answer
 
     requests.Session = Impatient  # type: ignore[misc]
@@ -233,7 +233,7 @@ def _time_limits() -> Iterator[None]:
         requests.Session = usual  # type: ignore[misc]
 
 
-def fetch_task(task_id: int, progress: Progress | None = None) -> Path:
+def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
     """The folder of a task's description and folds, in the cache; fetched into it if they are not
     there.
 
@@ -243,7 +243,7 @@ def fetch_task(task_id: int, progress: Progress | None = None) -> Path:
     """
     folder = cache_folder() / "tasks" / str(task_id)
     if not ((folder / "task.xml").is_file() and (folder / "datasplits.arff").is_file()):
-        with asking(f"task {task_id}") as openml:
+        with openml_session(f"task {task_id}") as openml:
             if progress:
                 progress(f"fetching OpenML task {task_id}")
             with warnings.catch_warnings():
@@ -269,7 +269,7 @@ def read_fold(
     DataError : if the task is of another data set, or has no such fold.
     """
     folder = fetch_task(task_id)
-    of = _dataset_of(folder / "task.xml")
+    of = _read_task_dataset_id(folder / "task.xml")
     if of != dataset_id:
         raise DataError(
             f"task {task_id} of OpenML is of data set {of}, not of {dataset_id}; give a task of"
@@ -282,7 +282,7 @@ def read_fold(
         raise DataError(f"task {task_id} of OpenML has folds 0 to {n_folds - 1}, got {fold}")
     rows = rows[rows["fold"] == fold]
     if rows["rowid"].max() >= n_rows:
-        raise damaged(
+        raise damaged_file_error(
             folder / "datasplits.arff",
             f"it names row {rows['rowid'].max()} of a data set of {n_rows} rows",
         )
@@ -291,12 +291,12 @@ def read_fold(
     return roles, {"task": task_id, "fold": fold, "folds": n_folds}
 
 
-def _dataset_of(path: Path) -> int:
+def _read_task_dataset_id(path: Path) -> int:
     try:
         found = ElementTree.parse(path).findtext(".//{http://openml.org/openml}data_set_id")
         return int(found or "")
     except (ElementTree.ParseError, OSError, ValueError) as error:
-        raise damaged(path, error) from error
+        raise damaged_file_error(path, error) from error
 
 
 def _read_splits(path: Path) -> pd.DataFrame:
@@ -319,4 +319,4 @@ def _read_splits(path: Path) -> pd.DataFrame:
             {"rowid": int, "repeat": int, "fold": int}
         )
     except (OSError, ValueError, KeyError) as error:
-        raise damaged(path, error) from error
+        raise damaged_file_error(path, error) from error

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, Kind, Task
-from kdgraph.data.frames import Column, ColumnOptions, Require, from_frame, names_as_text, names_of
+from kdgraph.data.dataset import Dataset, ColumnKind, TaskSetting
+from kdgraph.data.frames import ColumnName, ColumnOptions, ColumnRequirement, from_frame, stringify_names, column_names
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Range, check_parameters
 
 if TYPE_CHECKING:
     from kdgraph.data.openml.cache import OpenmlData
-    from kdgraph.data.openml.client import Progress
+    from kdgraph.data.openml.client import FetchProgress
 
 
 class OpenmlTable:
@@ -47,40 +47,40 @@ class OpenmlTable:
     def __init__(
         self,
         id: Count,
-        target: Column | Sequence[Column] | None = None,
-        task: Task = "auto",
-        drop: Sequence[Column] = (),
-        categorical: Sequence[Column] = (),
+        target: ColumnName | Sequence[ColumnName] | None = None,
+        task: TaskSetting = "auto",
+        drop: Sequence[ColumnName] = (),
+        categorical: Sequence[ColumnName] = (),
         missing: Sequence[str | float] = (),
-        split_groups: Column | None = None,
-        split_column: Column | None = None,
-        require: Require = "any",
+        split_groups: ColumnName | None = None,
+        split_column: ColumnName | None = None,
+        require: ColumnRequirement = "any",
         task_id: Count | None = None,
         fold: Annotated[int, Range(0)] | None = None,
         name: str | None = None,
         threshold: float | Literal["median"] | None = None,
-        group: Column | Sequence[Column] | None = None,
+        group: ColumnName | Sequence[ColumnName] | None = None,
         split_at: Sequence[float] = (),
         first_numeric: Count | None = None,
-        parse_dates: Sequence[Column] = (),
+        parse_dates: Sequence[ColumnName] = (),
         date_format: str | None = None,
     ) -> None:
         self.id = id
-        self.target = names_as_text(target)
-        self.task: Task = task
-        self.drop = names_as_text(drop)
-        self.categorical = names_as_text(categorical)
+        self.target = stringify_names(target)
+        self.task: TaskSetting = task
+        self.drop = stringify_names(drop)
+        self.categorical = stringify_names(categorical)
         self.missing = missing
-        self.split_groups = names_as_text(split_groups)
-        self.split_column = names_as_text(split_column)
-        self.require: Require = require
+        self.split_groups = stringify_names(split_groups)
+        self.split_column = stringify_names(split_column)
+        self.require: ColumnRequirement = require
         self.task_id = task_id
         self.fold = fold
         self.threshold: float | Literal["median"] | None = threshold
-        self.group = names_as_text(group)
+        self.group = stringify_names(group)
         self.split_at = split_at
         self.first_numeric = first_numeric
-        self.parse_dates = names_as_text(parse_dates)
+        self.parse_dates = stringify_names(parse_dates)
         self.date_format = date_format
         self.name = name or f"openml-{id}"
         check_parameters(self)
@@ -90,7 +90,7 @@ class OpenmlTable:
                 f" {fold}; give both or neither"
             )
 
-    def prefetch(self, progress: Progress | None = None) -> None:
+    def prefetch(self, progress: FetchProgress | None = None) -> None:
         """Make sure that the rows, and the task's folds, are on this machine, and that ``require``
         lets them in.
 
@@ -98,9 +98,9 @@ class OpenmlTable:
         ------
         NotAtHand : in one line, if not.
         """
-        from kdgraph.data.openml.client import fetch, fetch_task
+        from kdgraph.data.openml.client import fetch_dataset, fetch_task
 
-        data = fetch(self.id, progress)
+        data = fetch_dataset(self.id, progress)
         if self.task_id is not None:
             fetch_task(self.task_id, progress)
         if self.require != "any":
@@ -117,17 +117,17 @@ class OpenmlTable:
         ------
         NotAtHand, DataError : in one line, if it cannot be had or used.
         """
-        from kdgraph.data.openml.client import fetch
+        from kdgraph.data.openml.client import fetch_dataset
 
-        return self._read(fetch(self.id))
+        return self._read(fetch_dataset(self.id))
 
     def _read(self, data: OpenmlData) -> Dataset:
-        from kdgraph.data.openml.cache import read_frame
+        from kdgraph.data.openml.cache import read_cached_frame
 
         target = self.target or self._default_target(data)
-        group = names_of(self.group)
-        kept = {*names_of(target), *group, self.split_groups, self.split_column, *self.categorical}
-        frame = read_frame(data)
+        group = column_names(self.group)
+        kept = {*column_names(target), *group, self.split_groups, self.split_column, *self.categorical}
+        frame = read_cached_frame(data)
         frame = frame.drop(
             columns=[name for name in data.left_out if name in frame and name not in kept]
         )
@@ -137,7 +137,7 @@ class OpenmlTable:
         ]
         drop = [*(name for name in self.drop if name not in data.left_out), *only_groups]
         options = ColumnOptions(**{**given, "drop": tuple(drop)})
-        nominal: dict[str, Kind] = {
+        nominal: dict[str, ColumnKind] = {
             name: "categorical"
             for name, kind in data.features.items()
             if kind == "nominal" and name in frame
@@ -172,7 +172,7 @@ GRADES: dict[str, tuple[str, ...]] = {
     "clarity": ("I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"),
 }
 """From worst to best, as ggplot2 documents them."""
-_ID = 42225
+_DIAMONDS_ID = 42225
 
 
 class Diamonds:
@@ -226,13 +226,13 @@ class Diamonds:
         NotAtHand, DataError : in one line, if it cannot be had, or does not have the columns and
             grades.
         """
-        return graded(self._table().load(), self.grades == "one_hot", self.log_carat, self.columns)
+        return encode_grades(self._table().load(), self.grades == "one_hot", self.log_carat, self.columns)
 
     def _table(self) -> OpenmlTable:
-        return OpenmlTable(_ID, target="price", task="regression", name=self.name)
+        return OpenmlTable(_DIAMONDS_ID, target="price", task="regression", name=self.name)
 
 
-def graded(
+def encode_grades(
     dataset: Dataset, one_hot: bool, log_carat: bool, columns: Sequence[str] = ()
 ) -> Dataset:
     """The data set with numeric features alone; ours, see :class:`Diamonds`.
@@ -259,7 +259,7 @@ def graded(
         at = dataset.feature_names.index(name)
         values = dataset.X[:, at]
         if name in GRADES:
-            found |= _of_grades(
+            found |= _grade_columns(
                 dataset,
                 name,
                 values,
@@ -275,7 +275,7 @@ def graded(
     )
 
 
-def _of_grades(
+def _grade_columns(
     dataset: Dataset, name: str, values: np.ndarray, known: tuple[str, ...] | None, one_hot: bool
 ) -> dict[str, np.ndarray]:
     order = GRADES[name]

@@ -13,7 +13,7 @@ from kdgraph.errors import DataError
 from kdgraph.parameters import Count, NonNegative, OpenFraction, Positive, Range, check_parameters
 
 
-class _Plane:
+class _PlanarSklearnSimulation:
     """Two classes in the plane, half of the rows each."""
 
     classes = np.arange(2)
@@ -27,7 +27,7 @@ class _Plane:
         raise NotImplementedError
 
 
-class Moons(_Plane):
+class Moons(_PlanarSklearnSimulation):
     """Two half circles that reach into each other (``sklearn.datasets.make_moons``).
 
     Parameters
@@ -50,7 +50,7 @@ class Moons(_Plane):
         return make_moons(noise=self.noise_std, **options)
 
 
-class Circles(_Plane):
+class Circles(_PlanarSklearnSimulation):
     """A circle in another (``sklearn.datasets.make_circles``), whose points are evenly spaced
     before the noise.
 

@@ -20,18 +20,18 @@ from kdgraph.data.simulations.plane import (
     NoiseStd,
     PlaneSimulation,
     ScatterSimulation,
-    Truth,
+    TruthName,
     draw_in_box,
-    integral,
+    integrate,
     log_normal,
     log_wrapped_normal,
-    normal_mass,
-    posterior_from_logs,
+    normal_interval_probability,
+    posterior_from_log_densities,
 )
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, Positive, Range
 
-CENTRES = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, -0.5]])
+_CENTRES = np.array([[-0.5, 0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, -0.5]])
 """Means of the blobs: the first two are class 0, the others class 1."""
 
 
@@ -56,7 +56,7 @@ class GaussianXor(PlaneSimulation):
 
     name = "gaussian_xor"
 
-    def __init__(self, noise_std: NoiseStd = 0.25, truth: Truth = "exact") -> None:
+    def __init__(self, noise_std: NoiseStd = 0.25, truth: TruthName = "exact") -> None:
         self.noise_std = noise_std
         super().__init__(truth)
 
@@ -64,10 +64,10 @@ class GaussianXor(PlaneSimulation):
         """Draw ``n`` rows, each from a random blob: the classes' counts are multinomial. X:
         Float[n, 2], y: Int[n].
         """
-        blob = rng.integers(len(CENTRES), size=n)
+        blob = rng.integers(len(_CENTRES), size=n)
 
         def propose(blobs: np.ndarray) -> np.ndarray:
-            return CENTRES[blobs] + rng.normal(0, self.noise_std, (len(blobs), 2))
+            return _CENTRES[blobs] + rng.normal(0, self.noise_std, (len(blobs), 2))
 
         return draw_in_box(propose, blob), blob // 2
 
@@ -75,19 +75,19 @@ class GaussianXor(PlaneSimulation):
         """The truth of the paper's Hellinger distances, which for this simulation is the exact
         posterior: Float[m, 2].
         """
-        return posterior_from_logs(self.log_densities(X))
+        return posterior_from_log_densities(self.log_densities(X))
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
-        distance = X[:, None, :] - CENTRES
+        distance = X[:, None, :] - _CENTRES
         blobs = log_normal(distance, self.noise_std).sum(axis=2)
         by_class = np.logaddexp(blobs[:, ::2], blobs[:, 1::2]) - np.log(2)
-        kept = normal_mass(-1 - 0.5, 1 - 0.5, self.noise_std) ** 2
+        kept = normal_interval_probability(-1 - 0.5, 1 - 0.5, self.noise_std) ** 2
         return by_class - np.log(kept)
 
 
-SMALLEST_RADIUS = 1e-300
+_MIN_RADIUS = 1e-300
 """The density grows like 1/r and is infinite at the origin; nearer points are taken to lie here."""
-FAINT = 1e-9
+_MIN_FOURIER_DENSITY = 1e-9
 """Below this density per radian a Fourier sum, whose absolute error is near 1e-16, loses its digits
 and a normal density stands in.
 """
@@ -141,7 +141,7 @@ class Spiral(PlaneSimulation):
         noise_std: Annotated[float, Range(0.05)] = 0.8,
         turns: Positive = 2.0,
         mirrored: bool = True,
-        truth: Truth = "exact",
+        truth: TruthName = "exact",
     ) -> None:
         self.noise_std = noise_std
         self.turns = turns
@@ -175,13 +175,13 @@ class Spiral(PlaneSimulation):
         in_disc = r <= 1
         logs = np.full((len(X), 2), -np.inf)
         logs[in_disc] = (
-            self._log_angular(angle[in_disc], r[in_disc], n)
-            - np.log(np.maximum(r[in_disc], SMALLEST_RADIUS))[:, None]
+            self._log_angular_density(angle[in_disc], r[in_disc], n)
+            - np.log(np.maximum(r[in_disc], _MIN_RADIUS))[:, None]
         )
-        logs[r == 0] = -np.log(2 * np.pi * SMALLEST_RADIUS)  # no direction there, so neither arm
+        logs[r == 0] = -np.log(2 * np.pi * _MIN_RADIUS)  # no direction there, so neither arm
         return logs
 
-    def _log_angular(self, angle: np.ndarray, r: np.ndarray, n: int | None) -> np.ndarray:
+    def _log_angular_density(self, angle: np.ndarray, r: np.ndarray, n: int | None) -> np.ndarray:
         """Log density of the angle given the radius, per radian, for both classes: Float[m, 2]."""
         sweep = 2 * np.pi * self.turns
         from_arm = (angle - sweep * r)[:, None] - np.array([0, np.pi])
@@ -190,12 +190,12 @@ class Spiral(PlaneSimulation):
         m = (n + 1) // 2
         spread = sweep**2 * r * (1 - r) / max(m - 1, 1)
         normal = log_wrapped_normal(from_arm, np.sqrt(self.noise_std**2 + spread)[:, None])
-        exact = self._angular_of_sample(angle, r, m)
+        exact = self._sample_angular_density(angle, r, m)
         return np.where(
-            exact > FAINT, np.log(np.maximum(exact, FAINT)), np.minimum(normal, np.log(FAINT))
+            exact > _MIN_FOURIER_DENSITY, np.log(np.maximum(exact, _MIN_FOURIER_DENSITY)), np.minimum(normal, np.log(_MIN_FOURIER_DENSITY))
         )
 
-    def _angular_of_sample(self, angle: np.ndarray, r: np.ndarray, m: int) -> np.ndarray:
+    def _sample_angular_density(self, angle: np.ndarray, r: np.ndarray, m: int) -> np.ndarray:
         """Density of the angle given the radius in an arm of ``m`` rows, for both classes:
         Float[rows, 2]; see Notes.
         """
@@ -213,11 +213,11 @@ class Spiral(PlaneSimulation):
         return total / (2 * np.pi)
 
 
-AXIS = 1e-15
+_MIN_AXIS_DISTANCE = 1e-15
 """Points nearer to an axis than this are taken to lie here, because the density is infinite on the
 axes themselves.
 """
-ROWS_AT_A_TIME = 256
+_BLOCK_ROWS = 256
 
 
 class Circle(ScatterSimulation):
@@ -265,7 +265,7 @@ class Circle(ScatterSimulation):
         radii: Sequence[Annotated[float, Range(0, 1.25, "right")]] = (1.0, 0.75),
         noise_std: NoiseStd = 0.1,
         noise: Literal["per_axis", "radial"] = "per_axis",
-        truth: Truth = "exact",
+        truth: TruthName = "exact",
     ) -> None:
         self.radii = radii
         self.noise_std = noise_std
@@ -281,7 +281,7 @@ class Circle(ScatterSimulation):
         """Float[2]: Z, the share of each class's rows that the box keeps."""
 
         def mass(limit: np.ndarray, w: float) -> np.ndarray:
-            return normal_mass(-limit - w, limit - w, self.noise_std)
+            return normal_interval_probability(-limit - w, limit - w, self.noise_std)
 
         def within(t: np.ndarray, w: float) -> np.ndarray:
             cos, sin = np.cos(t), np.sin(t)
@@ -291,10 +291,10 @@ class Circle(ScatterSimulation):
 
         # All four quadrants are alike, and both halves of one; below π/4 the maximum is smooth.
         return np.array(
-            [integral(lambda t, w=w: within(t, w), 0, np.pi / 4) / (np.pi / 4) for w in self.radii]
+            [integrate(lambda t, w=w: within(t, w), 0, np.pi / 4) / (np.pi / 4) for w in self.radii]
         )
 
-    def _propose(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _draw_candidates(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         t = rng.uniform(0, 2 * np.pi, len(labels))
         axes = 2 if self.noise == "per_axis" else 1
         radius = np.take(self.radii, labels)[:, None] + rng.normal(
@@ -303,31 +303,31 @@ class Circle(ScatterSimulation):
         return radius * np.column_stack([np.cos(t), np.sin(t)])
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
-        before_cut = self._log_radial if self.noise == "radial" else self._log_per_axis
+        before_cut = self._log_radial_density if self.noise == "radial" else self._log_per_axis_density
         return before_cut(X) - np.log(self.kept)
 
-    def _log_radial(self, X: np.ndarray) -> np.ndarray:
+    def _log_radial_density(self, X: np.ndarray) -> np.ndarray:
         """Log density of each class before the cut: Float[m, 2]."""
         r, w, s = (
-            np.maximum(np.hypot(X[:, :1], X[:, 1:]), AXIS),
+            np.maximum(np.hypot(X[:, :1], X[:, 1:]), _MIN_AXIS_DISTANCE),
             np.asarray(self.radii),
             self.noise_std,
         )
         both_signs = np.logaddexp(-0.5 * ((r - w) / s) ** 2, -0.5 * ((r + w) / s) ** 2)
         return both_signs - np.log((2 * np.pi) ** 1.5 * s * r)
 
-    def _log_per_axis(self, X: np.ndarray) -> np.ndarray:
+    def _log_per_axis_density(self, X: np.ndarray) -> np.ndarray:
         """Log density of each class before the cut: Float[m, 2].
 
         Points are taken in order of their distance from the nearer axis, because the nearer it is,
         the longer is the range of v.
         """
-        distance = np.maximum(np.abs(X), AXIS)
+        distance = np.maximum(np.abs(X), _MIN_AXIS_DISTANCE)
         logs = np.empty((len(X), 2))
         order = np.argsort(distance.min(axis=1))
-        for start in range(0, len(order), ROWS_AT_A_TIME):
-            rows = order[start : start + ROWS_AT_A_TIME]
-            v, step = self._nodes(*distance[rows].min(axis=0))
+        for start in range(0, len(order), _BLOCK_ROWS):
+            rows = order[start : start + _BLOCK_ROWS]
+            v, step = self._trapezoidal_nodes(*distance[rows].min(axis=0))
             a = np.hypot(distance[rows, :1], distance[rows, :1] * np.exp(v))
             b = np.hypot(distance[rows, 1:], distance[rows, 1:] * np.exp(-v))
             logs[rows] = np.column_stack([self._log_sum(a, b, w) for w in self.radii]) + np.log(
@@ -335,7 +335,7 @@ class Circle(ScatterSimulation):
             )
         return logs - 2 * np.log(2 * np.pi * self.noise_std)
 
-    def _nodes(self, x1: float, x2: float) -> tuple[np.ndarray, float]:
+    def _trapezoidal_nodes(self, x1: float, x2: float) -> tuple[np.ndarray, float]:
         """Nodes v of the trapezoidal rule, and their distance, for points at least ``x1`` and
         ``x2`` from the axes.
 
@@ -379,24 +379,24 @@ class CurveSimulation(ScatterSimulation):
         """Float[K]: Z_c, the share of each class's rows that the box keeps."""
 
         def mass(t: np.ndarray, c: int) -> np.ndarray:
-            height = self._curves(t)[..., c]
-            return normal_mass(-1 - height, 1 - height, self.noise_std)
+            height = self._curve_heights(t)[..., c]
+            return normal_interval_probability(-1 - height, 1 - height, self.noise_std)
 
         return np.array(
-            [integral(lambda t, c=c: mass(t, c), -1, 1) / 2 for c in range(len(self.classes))]
+            [integrate(lambda t, c=c: mass(t, c), -1, 1) / 2 for c in range(len(self.classes))]
         )
 
     @abstractmethod
-    def _curves(self, t: np.ndarray) -> np.ndarray:
+    def _curve_heights(self, t: np.ndarray) -> np.ndarray:
         """Height of each class's curve at ``t``, an array of any shape: Float[..., K]."""
 
-    def _propose(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _draw_candidates(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         t = rng.uniform(-1, 1, len(labels))
-        height = self._curves(t)[np.arange(len(labels)), labels]
+        height = self._curve_heights(t)[np.arange(len(labels)), labels]
         return np.column_stack([t, height + rng.normal(0, self.noise_std, len(labels))])
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
-        above = X[:, 1:] - self._curves(X[:, 0])
+        above = X[:, 1:] - self._curve_heights(X[:, 0])
         return log_normal(above, self.noise_std) - np.log(2 * self.kept)
 
 
@@ -423,14 +423,14 @@ class Sinewave(CurveSimulation):
         noise_std: NoiseStd = 0.1,
         frequency: Positive = 4.0,
         first: Literal["sin", "cos"] = "sin",
-        truth: Truth = "exact",
+        truth: TruthName = "exact",
     ) -> None:
         self.noise_std = noise_std
         self.frequency = frequency
         self.first = first
         super().__init__(truth)
 
-    def _curves(self, t: np.ndarray) -> np.ndarray:
+    def _curve_heights(self, t: np.ndarray) -> np.ndarray:
         waves = [np.sin(self.frequency * t), np.cos(self.frequency * t)]
         return np.stack(waves if self.first == "sin" else waves[::-1], axis=-1)
 
@@ -452,7 +452,7 @@ class Polynomial(CurveSimulation):
     name = "polynomial"
 
     def __init__(
-        self, noise_std: NoiseStd = 0.1, exponents: Sequence[Count] = (1, 3), truth: Truth = "exact"
+        self, noise_std: NoiseStd = 0.1, exponents: Sequence[Count] = (1, 3), truth: TruthName = "exact"
     ) -> None:
         self.noise_std = noise_std
         self.exponents = exponents
@@ -462,5 +462,5 @@ class Polynomial(CurveSimulation):
                 f"exponents must be one for each of the 2 classes, got {list(self.exponents)}"
             )
 
-    def _curves(self, t: np.ndarray) -> np.ndarray:
+    def _curve_heights(self, t: np.ndarray) -> np.ndarray:
         return np.stack([t**a for a in self.exponents], axis=-1)

@@ -24,7 +24,7 @@ def log_normal(distance: np.ndarray, std: np.ndarray | float) -> np.ndarray:
     return -0.5 * (distance / std) ** 2 - np.log(std * np.sqrt(2 * np.pi))
 
 
-def normal_mass(low: np.ndarray | float, high: np.ndarray | float, std: float) -> np.ndarray:
+def normal_interval_probability(low: np.ndarray | float, high: np.ndarray | float, std: float) -> np.ndarray:
     """P(low < N(0, std²) < high), elementwise."""
     from scipy.special import (
         ndtr,
@@ -50,7 +50,7 @@ def log_wrapped_normal(angle: np.ndarray, std: np.ndarray | float) -> np.ndarray
     return log_normal(nearest, std) + np.log(relative)
 
 
-def integral(
+def integrate(
     function: Callable[[np.ndarray], np.ndarray], low: float, high: float, panels: int = 256
 ) -> float:
     """∫ function over [low, high] by 16-point Gauss-Legendre in each of ``panels`` equal panels; it
@@ -63,14 +63,14 @@ def integral(
     return float((function(points) * weights).sum() * half)
 
 
-Truth = Literal["exact", "paper_grid"]
+TruthName = Literal["exact", "paper_grid"]
 """Which truth ``posterior`` gives: Bayes' rule, or the truth that the paper's Hellinger distances
 were measured against.
 """
 NoiseStd = Annotated[float, Range(0.01, 1, "both")]
 """Standard deviation of the noise, in the units of the box (-1, 1)²."""
 
-DRAWS_PER_WINDOW = 1e5 * 0.02**2
+_DRAWS_PER_UNIT_DENSITY = 1e5 * 0.02**2
 """The paper's truth is a class share among 100,000 draws in a window of ±0.01 around each grid
 point: 40 draws per unit of density.
 """
@@ -96,7 +96,7 @@ class PlaneSimulation(ABC):
     feature_names: tuple[str, ...] = ("x1", "x2")
     classes: np.ndarray
 
-    def __init__(self, truth: Truth = "exact") -> None:
+    def __init__(self, truth: TruthName = "exact") -> None:
         self.truth = truth
         self.classes = np.arange(2)
         check_parameters(self)
@@ -119,7 +119,7 @@ class PlaneSimulation(ABC):
         """
         if self.truth == "paper_grid":
             return self.posterior_on_paper_grid(X)
-        return posterior_from_logs(self.log_densities(X, n))
+        return posterior_from_log_densities(self.log_densities(X, n))
 
     def posterior_on_paper_grid(self, X: np.ndarray) -> np.ndarray:
         """The truth of the paper's Hellinger distances: Float[m, K] at X: Float[m, 2].
@@ -130,8 +130,8 @@ class PlaneSimulation(ABC):
         q(x) = P(y|x) (1 - exp(-L)) + exp(-L) / 2. It rewards saying 1/2 where there is little data.
         """
         logs = self.log_densities(X)
-        empty = np.exp(-DRAWS_PER_WINDOW * np.exp(logs).mean(axis=1))[:, None]
-        return posterior_from_logs(logs) * (1 - empty) + empty / logs.shape[1]
+        empty = np.exp(-_DRAWS_PER_UNIT_DENSITY * np.exp(logs).mean(axis=1))[:, None]
+        return posterior_from_log_densities(logs) * (1 - empty) + empty / logs.shape[1]
 
     def density(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
         """Density of the mixture of the classes: Float[m] at X: Float[m, 2], per unit of area."""
@@ -173,10 +173,10 @@ class ScatterSimulation(PlaneSimulation):
         y: Int[n].
         """
         y = balanced_labels(n, len(self.classes), rng)
-        return draw_in_box(lambda labels: self._propose(labels, rng), y), y
+        return draw_in_box(lambda labels: self._draw_candidates(labels, rng), y), y
 
     @abstractmethod
-    def _propose(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _draw_candidates(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One row for each of ``labels``, Int[m], before the box cuts: Float[m, 2]."""
 
 
@@ -201,7 +201,7 @@ def draw_in_box(propose: Callable[[np.ndarray], np.ndarray], labels: np.ndarray)
     return X
 
 
-def posterior_from_logs(logs: np.ndarray) -> np.ndarray:
+def posterior_from_log_densities(logs: np.ndarray) -> np.ndarray:
     """Bayes' rule for equally frequent classes: rows of log densities Float[m, K] to P(y|x):
     Float[m, K]; 1/K where all are -inf.
     """

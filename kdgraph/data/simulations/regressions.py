@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kdgraph.distributions import Distribution, Normal
 
 
-def rows_of(X: np.ndarray, name: str, d: int) -> np.ndarray:
+def _validate_features(X: np.ndarray, name: str, d: int) -> np.ndarray:
     """X as Float64[n, d]; ours.
 
     Raises
@@ -100,13 +100,13 @@ class Heteroscedastic:
         return Normal(10 + 5 * x**2, self.noise * x)
 
 
-_CIRCUIT = np.array([0.0, 40 * np.pi, 0.0, 1.0]), np.array([100.0, 560 * np.pi, 1.0, 11.0])
+_CIRCUIT_RANGES = np.array([0.0, 40 * np.pi, 0.0, 1.0]), np.array([100.0, 560 * np.pi, 1.0, 11.0])
 """Ends of resistance, angular frequency, inductance and capacitance, which are uniform between
 them.
 """
 
 
-class FriedmanTruth:
+class FriedmanSimulation:
     """Y = m(x) + N(0, noise²), as scikit-learn's ``make_friedman1`` to ``make_friedman3`` have it,
     drawn anew in every run.
 
@@ -139,12 +139,12 @@ class FriedmanTruth:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names x1, x2 and so on."""
-        return tuple(f"x{i + 1}" for i in range(self._d))
+        return tuple(f"x{i + 1}" for i in range(self._n_features))
 
     def sample(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw ``n`` independent rows. X: Float[n, 10], of 2 and 3 Float[n, 4]; y: Float[n]."""
-        low, high = (np.zeros(10), np.ones(10)) if self.number == 1 else _CIRCUIT
-        X = rng.uniform(low, high, size=(n, self._d))
+        low, high = (np.zeros(10), np.ones(10)) if self.number == 1 else _CIRCUIT_RANGES
+        X = rng.uniform(low, high, size=(n, self._n_features))
         return X, self.distribution(X).sample(1, rng)[:, 0]
 
     def distribution(self, X: np.ndarray) -> Normal:
@@ -153,7 +153,7 @@ class FriedmanTruth:
         """
         from kdgraph.distributions import Normal
 
-        X = rows_of(X, self.name, self._d)
+        X = _validate_features(X, self.name, self._n_features)
         if self.number == 1:
             hill = 10 * np.sin(np.pi * X[:, 0] * X[:, 1])
             return Normal(
@@ -172,11 +172,11 @@ class FriedmanTruth:
         )
 
     @property
-    def _d(self) -> int:
+    def _n_features(self) -> int:
         return 10 if self.number == 1 else 4
 
 
-_SMALLEST_MEAN = 1e-300
+_MIN_MEAN = 1e-300
 """The function is 0 at (a, a²), where no Gamma distribution has its mean; no row of a sample is
 there.
 """
@@ -227,7 +227,7 @@ class Rosenbrock:
         """
         from kdgraph.distributions import ScipyFamily
 
-        mean = np.maximum(self._mean(rows_of(X, self.name, 2)), _SMALLEST_MEAN)
+        mean = np.maximum(self._mean(_validate_features(X, self.name, 2)), _MIN_MEAN)
         return ScipyFamily("gamma", {"a": self.shape, "scale": mean / self.shape})
 
     def _mean(self, X: np.ndarray) -> np.ndarray:
@@ -235,7 +235,7 @@ class Rosenbrock:
         return (self.a - x1) ** 2 + self.b * (x2 - x1**2) ** 2
 
 
-_D, _CORRELATION = 20, 0.5
+_N_FEATURES, _CORRELATION = 20, 0.5
 
 
 class Tran20:
@@ -263,7 +263,7 @@ class Tran20:
 
     name = "tran20"
     classes = np.empty(0)
-    feature_names: tuple[str, ...] = tuple(f"x{i + 1}" for i in range(_D))
+    feature_names: tuple[str, ...] = tuple(f"x{i + 1}" for i in range(_N_FEATURES))
 
     def __init__(self, noise: Positive = 1.0) -> None:
         self.noise = noise
@@ -275,8 +275,8 @@ class Tran20:
         Features are a walk, x_i = ½ x_{i-1} + √¾ z_i with standard normal z_i, which has this
         covariance.
         """
-        X = rng.standard_normal((n, _D))
-        for i in range(1, _D):
+        X = rng.standard_normal((n, _N_FEATURES))
+        for i in range(1, _N_FEATURES):
             X[:, i] = _CORRELATION * X[:, i - 1] + np.sqrt(1 - _CORRELATION**2) * X[:, i]
         return X, self.distribution(X).sample(1, rng)[:, 0]
 
@@ -284,7 +284,7 @@ class Tran20:
         """The true distributions of y at the n rows of X: Float[n, 20]."""
         from kdgraph.distributions import Normal
 
-        x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = rows_of(X, self.name, _D)[:, :10].T
+        x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = _validate_features(X, self.name, _N_FEATURES)[:, :10].T
         linear = 5 + 10 * x1 + 2 * x4 + 5 * x5 + 2 * x6 + 5 * x10
         hills = 10 / (x2**2 + 1) + 10 / (x7**2 + 1)
         products = 5 * x3 * x4 + 5 * x4**2 + 5 * x8 * x9 + 5 * x9**2

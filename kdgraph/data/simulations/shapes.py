@@ -16,15 +16,15 @@ from kdgraph.data.simulations.plane import balanced_labels
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, check_parameters
 
-Intensity = Annotated[float, Range(0, 255, "both")]
+PixelIntensity = Annotated[float, Range(0, 255, "both")]
 """Of a pixel, of 255."""
 
-ROWS_AT_A_TIME = 32
+_BLOCK_IMAGES = 32
 """Images of 100 × 100 pixels whose float64 coordinates stay in the cache (2.5 MB)."""
 
 
 @dataclass(frozen=True)
-class Canvas:
+class ShapeCanvas:
     """Where shapes are painted, one in each image, on black, as those of Dey et al. (2024), Section
     5.2.1.
 
@@ -60,19 +60,19 @@ class Canvas:
         half = np.maximum(half, 0.5)
         angle = rng.uniform(0, np.pi, len(half)) if self.rotated else np.zeros(len(half))
         axes = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        reach = self._reach(half, is_box, axes)
+        reach = self._border_distance(half, is_box, axes)
         centre = reach + rng.random(half.shape) * (self.size - 2 * reach)
         images = np.empty((len(half), self.channels, self.size, self.size), dtype=np.float32)
         for box in (False, True):
             painted = np.flatnonzero(is_box == box)
-            for start in range(0, len(painted), ROWS_AT_A_TIME):
-                rows = painted[start : start + ROWS_AT_A_TIME]
-                images[rows] = self._covered(centre[rows], half[rows], axes[rows], box=box)[
+            for start in range(0, len(painted), _BLOCK_IMAGES):
+                rows = painted[start : start + _BLOCK_IMAGES]
+                images[rows] = self._covered_pixels(centre[rows], half[rows], axes[rows], box=box)[
                     :, None
                 ] * np.float32(intensity / 255)
         return images
 
-    def _reach(self, half: np.ndarray, is_box: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    def _border_distance(self, half: np.ndarray, is_box: np.ndarray, axes: np.ndarray) -> np.ndarray:
         """How far from the border a centre must be: Float[n, 2]."""
         if not self.inside:
             return np.zeros(half.shape)
@@ -86,7 +86,7 @@ class Canvas:
             )
         return reach
 
-    def _covered(
+    def _covered_pixels(
         self, centre: np.ndarray, half: np.ndarray, axes: np.ndarray, *, box: bool
     ) -> np.ndarray:
         """Which pixels have their centre in the rectangle or ellipse: Bool[m, size, size], rows of
@@ -129,7 +129,7 @@ class Shapes:
     would not have the sides that the text gives them, and 36 % of the circles would not be circles;
     and as a cut shape is one with shorter axes, the border would vary by itself, in training too,
     what ellipses out of distribution are there to vary
-    (:class:`kdgraph.data.ood.shifts.SemanticShifts`). So shapes are whole by default. Either way
+    (:class:`kdgraph.data.ood.shifts.ShapeShifts`). So shapes are whole by default. Either way
     the class can be seen in every image, so that the best possible error is 0: with the default
     sizes what is left of a cut rectangle is at least 25 pixels wide, and a circle at most 20.
 
@@ -148,7 +148,7 @@ class Shapes:
         channels: Count = 3,
         radius: Positive = 10.0,
         sides: Sequence[Positive] = (50.0, 20.0),
-        intensity: Intensity = 127.0,
+        intensity: PixelIntensity = 127.0,
         rotated: bool = False,
         inside: bool = True,
     ) -> None:
@@ -174,7 +174,7 @@ class Shapes:
         y : Int[n], positions in ``classes``
         """
         y = balanced_labels(n, 2, rng)
-        canvas = Canvas(self.size, self.channels, self.rotated, self.inside)
+        canvas = ShapeCanvas(self.size, self.channels, self.rotated, self.inside)
         return (
             canvas.paint(half_axes(y == 1, self.radius, self.sides), y == 1, self.intensity, rng),
             y,
@@ -188,11 +188,11 @@ def half_axes(is_box: np.ndarray, radius: float, sides: Sequence[float]) -> np.n
     return np.where(is_box[:, None], np.array(sides) / 2, radius)
 
 
-Drawn = Literal["circles", "lines", "squares"]
+CloudShape = Literal["circles", "lines", "squares"]
 """Two of each, one a class: circles of radius 1 and ½, the diagonals of a square, squares with
 sides of 2 and 1.
 """
-SIZES = np.array([1.0, 0.5])
+_SHAPE_SIZES = np.array([1.0, 0.5])
 """Of the circles and squares of class 0 and class 1: radius, and half of a side."""
 
 
@@ -220,9 +220,9 @@ class PointCloud:
     classes = np.arange(2)
 
     def __init__(
-        self, shape: Drawn, n_dims: Annotated[int, Range(2)] = 2, noise_std: NonNegative = 0.05
+        self, shape: CloudShape, n_dims: Annotated[int, Range(2)] = 2, noise_std: NonNegative = 0.05
     ) -> None:
-        self.shape: Drawn = shape
+        self.shape: CloudShape = shape
         self.n_dims = n_dims
         self.noise_std = noise_std
         check_parameters(self)
@@ -234,21 +234,21 @@ class PointCloud:
         y: Int[n].
         """
         y = balanced_labels(n, 2, rng)
-        plane = OUTLINES[self.shape](y, rng) + rng.normal(0, self.noise_std, (n, 2))
+        plane = _OUTLINE_SAMPLERS[self.shape](y, rng) + rng.normal(0, self.noise_std, (n, 2))
         return np.hstack([plane, rng.uniform(-1, 1, (n, self.n_dims - 2))]), y
 
 
-def _circles(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _sample_circles(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     angle = rng.uniform(0, 2 * np.pi, len(y))
-    return SIZES[y, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return _SHAPE_SIZES[y, None] * np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def _lines(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _sample_lines(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     along = rng.uniform(-1, 1, len(y))
     return np.column_stack([along, np.where(y == 0, along, -along)])
 
 
-def _squares(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _sample_squares(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A point of one side, and which of the four it is."""
     along, end, upright = (
         rng.uniform(-1, 1, len(y)),
@@ -256,10 +256,10 @@ def _squares(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         rng.random(len(y)) < 0.5,
     )
     side = np.column_stack([along, end])
-    return SIZES[y, None] * np.where(upright[:, None], side[:, ::-1], side)
+    return _SHAPE_SIZES[y, None] * np.where(upright[:, None], side[:, ::-1], side)
 
 
-OUTLINES = {"circles": _circles, "lines": _lines, "squares": _squares}
+_OUTLINE_SAMPLERS = {"circles": _sample_circles, "lines": _sample_lines, "squares": _sample_squares}
 """Shape → (Int[n] of classes, generator) → Float[n, 2] of points on it, uniform in the angle or
 along the line.
 """

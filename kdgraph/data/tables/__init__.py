@@ -3,10 +3,10 @@ ships or makes.
 """
 
 from kdgraph.data.tables.scikit_learn import (
-    Friedman,
+    FriedmanTable,
     GaussianShells,
-    MadeClassification,
-    MadeRegression,
+    SyntheticClassification,
+    SyntheticRegression,
     SklearnTable,
     SwissRoll,
 )
@@ -16,10 +16,10 @@ from kdgraph.data.tables.text import Newsgroups, TextFile
 
 __all__ = [
     "ArrayFile",
-    "Friedman",
+    "FriedmanTable",
     "GaussianShells",
-    "MadeClassification",
-    "MadeRegression",
+    "SyntheticClassification",
+    "SyntheticRegression",
     "Newsgroups",
     "ScoreFile",
     "SklearnTable",

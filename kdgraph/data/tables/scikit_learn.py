@@ -14,7 +14,7 @@ from kdgraph.data.dataset import Dataset
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check_parameters
 
-REGRESSION = {"diabetes"}
+_REGRESSION_LOADERS = {"diabetes"}
 """Loaders whose target is a number."""
 
 
@@ -53,7 +53,7 @@ class SklearnTable:
         options = {"scaled": False} if self.loader == "diabetes" else {}
         bunch = getattr(datasets, f"load_{self.loader}")(**options)
         names = tuple(str(name) for name in bunch.feature_names)
-        if self.loader in REGRESSION:
+        if self.loader in _REGRESSION_LOADERS:
             return Dataset(
                 self.name,
                 np.ascontiguousarray(bunch.data),
@@ -65,18 +65,18 @@ class SklearnTable:
         return Dataset.from_labels(self.name, bunch.data, bunch.target, names)
 
 
-Draw = Annotated[int, Range(0)]
+RandomState = Annotated[int, Range(0)]
 """Which of the sets that the same parameters can make; a run's seed decides only how it is
 split.
 """
 
 
-class _Made:
+class _SklearnGenerator:
     """A table that a function of scikit-learn makes."""
 
     name: str
     task: Literal["classification", "regression"] = "regression"
-    draw: Draw
+    draw: RandomState
 
     def load(self) -> Dataset:
         """The whole table."""
@@ -100,7 +100,7 @@ class _Made:
         raise NotImplementedError
 
 
-class MadeClassification(_Made):
+class SyntheticClassification(_SklearnGenerator):
     """Clusters at corners of a hypercube, some to each class, among features that tell nothing
     (``make_classification``).
 
@@ -129,7 +129,7 @@ class MadeClassification(_Made):
         n_clusters: Count = 2,
         separation: Positive = 1.0,
         flip: Share = 0.05,
-        draw: Draw = 0,
+        draw: RandomState = 0,
         name: str = "made_classification",
     ) -> None:
         self.n_rows = n_rows
@@ -171,7 +171,7 @@ class MadeClassification(_Made):
         )
 
 
-class GaussianShells(_Made):
+class GaussianShells(_SklearnGenerator):
     """Shells around one point, as many rows in each: what a Gaussian's rows are by how far they lie
     out (``make_gaussian_quantiles``).
 
@@ -190,7 +190,7 @@ class GaussianShells(_Made):
         n_rows: Count = 2000,
         n_features: Count = 5,
         n_classes: Annotated[int, Range(2)] = 4,
-        draw: Draw = 0,
+        draw: RandomState = 0,
         name: str = "gaussian_shells",
     ) -> None:
         self.n_rows = n_rows
@@ -206,7 +206,7 @@ class GaussianShells(_Made):
         )
 
 
-class SwissRoll(_Made):
+class SwissRoll(_SklearnGenerator):
     """A rolled sheet in three features, cut along it into classes with as many rows each, among
     features of noise (``make_swiss_roll``).
 
@@ -229,7 +229,7 @@ class SwissRoll(_Made):
         n_classes: Annotated[int, Range(2)] = 4,
         noise_std: NonNegative = 0.3,
         n_noise: Annotated[int, Range(0)] = 0,
-        draw: Draw = 0,
+        draw: RandomState = 0,
         name: str = "swiss_roll",
     ) -> None:
         self.n_rows = n_rows
@@ -249,7 +249,7 @@ class SwissRoll(_Made):
         return np.column_stack([X, noise]), ranks * self.n_classes // self.n_rows
 
 
-class MadeRegression(_Made):
+class SyntheticRegression(_SklearnGenerator):
     """A linear function of some of the features and Gaussian noise (``make_regression``).
 
     Parameters
@@ -268,7 +268,7 @@ class MadeRegression(_Made):
         n_features: Count = 20,
         n_informative: Count = 5,
         noise_std: NonNegative = 10.0,
-        draw: Draw = 0,
+        draw: RandomState = 0,
     ) -> None:
         self.n_rows = n_rows
         self.n_features = n_features
@@ -291,7 +291,7 @@ class MadeRegression(_Made):
         )
 
 
-class Friedman(_Made):
+class FriedmanTable(_SklearnGenerator):
     """One of the three nonlinear regressions of Friedman (1991) and Breiman (1996),
     ``make_friedman1`` to ``make_friedman3``.
 
@@ -308,7 +308,7 @@ class Friedman(_Made):
         number: Literal[1, 2, 3] = 1,
         n_rows: Count = 2000,
         noise_std: NonNegative = 1.0,
-        draw: Draw = 0,
+        draw: RandomState = 0,
     ) -> None:
         self.number = number
         self.name = f"friedman{number}"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
-from kdgraph.data.files.arrays import open_npz, shapes_in
-from kdgraph.data.files.delimited import Format
-from kdgraph.data.files.paths import existing, file_stem, said, sha256_of, suffix_of
-from kdgraph.data.frames.messages import no_such_column
-from kdgraph.data.frames.roles import roles_of_column
+from kdgraph.data.files.arrays import open_npz, array_shapes
+from kdgraph.data.files.delimited import TextFormat
+from kdgraph.data.files.paths import resolve_existing, file_stem, path_argument, sha256_of, checked_suffix
+from kdgraph.data.frames.messages import unknown_column_error
+from kdgraph.data.frames.roles import roles_from_names
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.overrides import override
 from kdgraph.parameters import check_parameters
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile
 
 
-ScoreKind = Literal["probabilities", "logits"]
-SUM_TOLERANCE = 1e-3
+ClassScoreKind = Literal["probabilities", "logits"]
+MIN_SUM_TOLERANCE = 1e-3
 """How far a row of probabilities may be from summing to 1, however many decimals it has; it is
 divided by its sum.
 """
-MOST_TOLERANCE = 0.5
+_MAX_SUM_TOLERANCE = 0.5
 """The same of probabilities of few decimals and many classes, whose sum says little."""
-PERCENT_TOLERANCE = 0.02
+_PERCENT_SUM_TOLERANCE = 0.02
 """How far, as a share, sums of rows may be from 100 to be taken for sums of percent."""
-_DECIMALS = range(2, 8)
+_DECIMAL_COUNTS = range(2, 8)
 """Printed decimals that are looked for; of more, it takes 20,000 classes for a sum to be off by
-:data:`SUM_TOLERANCE`.
+:data:`MIN_SUM_TOLERANCE`.
 """
 
 
-def probabilities_of(
-    where: str, scores: np.ndarray, kind: ScoreKind, start: int = 0, way_out: str | None = None
+def to_probabilities(
+    where: str, scores: np.ndarray, kind: ClassScoreKind, start: int = 0, way_out: str | None = None
 ) -> np.ndarray:
     """Return the class probabilities of each row.
 
@@ -77,21 +77,21 @@ def probabilities_of(
     tolerance = sum_tolerance(scores)
     scores = scores.astype(np.float64)
     sums = scores.sum(axis=1)
-    if len(bad := _improper(scores, sums, tolerance)):
+    if len(bad := _improper_rows(scores, sums, tolerance)):
         row = bad[0]
         found = (
             f"row {start + row} has sum {sums[row]:.6g} and least score {scores[row].min():.6g}"
             f" ({len(bad):,} such)"
         )
         rule = f"probabilities must be at least 0 and sum to 1 within {tolerance:.2g}"
-        raise DataError(f"{where}: {rule}, {found}; {way_out or _way_out(scores, sums)}")
+        raise DataError(f"{where}: {rule}, {found}; {way_out or _probability_advice(scores, sums)}")
     return scores / sums[:, None]
 
 
-def warn_of_softmax(name: str, scores: np.ndarray) -> None:
+def warn_repeated_softmax(name: str, scores: np.ndarray) -> None:
     """Warn where logits, Float[n, K], are probabilities already: their softmax is other numbers."""
     wide = scores.astype(np.float64)
-    if len(scores) and not len(_improper(wide, wide.sum(axis=1), sum_tolerance(scores))):
+    if len(scores) and not len(_improper_rows(wide, wide.sum(axis=1), sum_tolerance(scores))):
         way_out = override("dataset.kind", "probabilities")
         found = "each row of the scores is at least 0 and sums to 1, as probabilities do"
         warnings.warn(
@@ -99,7 +99,7 @@ def warn_of_softmax(name: str, scores: np.ndarray) -> None:
         )
 
 
-def _improper(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndarray:
+def _improper_rows(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np.ndarray:
     """Return the rows that are no probabilities, Int[m]."""
     return np.flatnonzero((scores.min(axis=1) < 0) | ~(np.abs(sums - 1) <= tolerance))
 
@@ -119,7 +119,7 @@ def sum_tolerance(scores: np.ndarray) -> float:
     Returns
     -------
     float
-        At least :data:`SUM_TOLERANCE`, at most :data:`MOST_TOLERANCE`.
+        At least :data:`MIN_SUM_TOLERANCE`, at most :data:`_MAX_SUM_TOLERANCE`.
 
     Examples
     --------
@@ -132,34 +132,34 @@ def sum_tolerance(scores: np.ndarray) -> float:
     # A float32 is as near to a decimal as its own precision allows, not as that of doubles.
     precision = 4 * np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else 0.0
     wide = scores.astype(np.float64)
-    tolerance = SUM_TOLERANCE
-    for decimals in _DECIMALS:
+    tolerance = MIN_SUM_TOLERANCE
+    for decimals in _DECIMAL_COUNTS:
         if (np.abs(np.round(wide, decimals) - wide) <= precision * np.abs(wide)).all():
             tolerance = max(tolerance, n_classes * 0.5 * 10.0**-decimals)
             break
-    return float(min(tolerance, MOST_TOLERANCE) + 4 * n_classes * np.finfo(np.float64).eps)
+    return float(min(tolerance, _MAX_SUM_TOLERANCE) + 4 * n_classes * np.finfo(np.float64).eps)
 
 
-def _way_out(scores: np.ndarray, sums: np.ndarray) -> str:
+def _probability_advice(scores: np.ndarray, sums: np.ndarray) -> str:
     """Return what to do about scores that are no probabilities; ``sums``: [n] of their rows."""
     if scores.min() < 0:
         return f"if they are logits: {override('dataset.kind', 'logits')}"
     if scores.max() <= 1:
         return "divide each row by its sum, or save more decimals"
-    if (np.abs(sums / 100 - 1) <= PERCENT_TOLERANCE).all():
+    if (np.abs(sums / 100 - 1) <= _PERCENT_SUM_TOLERANCE).all():
         return "if they are percent, divide them by 100"
     return (
         f"divide each row by its sum, or if they are logits: {override('dataset.kind', 'logits')}"
     )
 
 
-_Read = tuple[np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]]
+_ScoreContents = tuple[np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]]
 """Scores Float[n, K], labels Int[n], classes, features by layer, and what else there is to say of
 rows.
 """
-_WHOLE = re.compile("0|[1-9][0-9]{0,17}")
+_CLASS_NUMBER_PATTERN = re.compile("0|[1-9][0-9]{0,17}")
 """A whole number as it is printed, without zeros in front: text and number name the same class."""
-_SCORES_RULE = (
+_SCORE_SHAPE_RULE = (
     "scores must have a column for each class, [n, K]; where p is the probability of the second of"
     " two classes, save numpy.column_stack([1 - p, p])"
 )
@@ -200,7 +200,7 @@ class ScoreFile:
         path: str,
         target: str = "label",
         scores: str | None = None,
-        kind: ScoreKind = "probabilities",
+        kind: ClassScoreKind = "probabilities",
         split_column: str | None = None,
         made_by: str | None = None,
         name: str | None = None,
@@ -212,7 +212,7 @@ class ScoreFile:
         self.path = path
         self.target = target
         self.scores = scores
-        self.kind: ScoreKind = kind
+        self.kind: ClassScoreKind = kind
         self.split_column = split_column
         self.made_by = made_by
         self.group = group
@@ -221,11 +221,11 @@ class ScoreFile:
         self.separator = separator
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
-        self._form()  # a wrong name is refused before any run starts
+        self._text_format()  # a wrong name is refused before any run starts
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise before any run starts if the file is not there."""
-        self._found()
+        self._existing_path()
 
     def load(self) -> Dataset:
         """All rows; X: Float64[n, K + m], class probabilities, and behind them the features that
@@ -237,10 +237,10 @@ class ScoreFile:
             In one line, if the file is not there or not what its ending says, a label has no score,
             or a row is no distribution.
         """
-        from kdgraph.data.files.tables import SUFFIXES
+        from kdgraph.data.files.tables import TABLE_SUFFIXES
 
-        path = self._found()
-        suffix = suffix_of(path, (".npz", *SUFFIXES))
+        path = self._existing_path()
+        suffix = checked_suffix(path, (".npz", *TABLE_SUFFIXES))
         scores, y, classes, layers, more = (
             self._from_arrays() if suffix == ".npz" else self._from_table()
         )
@@ -251,13 +251,13 @@ class ScoreFile:
             "n_rows": len(y),
             "kind": self.kind,
         }
-        probabilities = probabilities_of(self.name, self._finite(scores, "scores"), self.kind)
-        scores = self._finite(scores, "scores")
+        probabilities = to_probabilities(self.name, self._check_finite(scores, "scores"), self.kind)
+        scores = self._check_finite(scores, "scores")
         if self.kind == "logits":
-            warn_of_softmax(self.name, scores)
-        probabilities = probabilities_of(self.name, scores, self.kind)
+            warn_repeated_softmax(self.name, scores)
+        probabilities = to_probabilities(self.name, scores, self.kind)
         X = np.hstack(
-            [probabilities, *(self._numbers(frame, "features") for frame in layers.values())]
+            [probabilities, *(self._numeric_values(frame, "features") for frame in layers.values())]
         )
         names = [
             str(name)
@@ -277,13 +277,13 @@ class ScoreFile:
             **more,
         )
 
-    def _form(self) -> Format:
-        return Format(self.encoding, self.separator)
+    def _text_format(self) -> TextFormat:
+        return TextFormat(self.encoding, self.separator)
 
-    def _found(self) -> Path:
-        return existing(self.path, made_by=self.made_by)
+    def _existing_path(self) -> Path:
+        return resolve_existing(self.path, made_by=self.made_by)
 
-    def _from_arrays(self) -> _Read:
+    def _from_arrays(self) -> _ScoreContents:
         from pandas import Series
 
         scores, y, columns, arrays = self._arrays()
@@ -291,16 +291,16 @@ class ScoreFile:
         if y.dtype.kind not in "iu" or y.min(initial=0) < 0 or y.max(initial=0) >= scores.shape[1]:
             rule = f"must hold the columns of the labels, 0 to {scores.shape[1] - 1}"
             found = f"{y.dtype} up to {y.max(initial=0)}" if y.dtype.kind in "iu" else str(y.dtype)
-            raise DataError(f"{said(self.path)}: {self.target} {rule}, got {found}")
+            raise DataError(f"{path_argument(self.path)}: {self.target} {rule}, got {found}")
         for name, words in columns.items():
             if words.shape != y.shape or words.dtype.kind not in "biufU":
                 found = f"got {words.dtype} of shape {words.shape}"
                 raise DataError(
-                    f"{said(self.path)}: {name} must have one word for each of {len(y)} rows,"
+                    f"{path_argument(self.path)}: {name} must have one word for each of {len(y)} rows,"
                     f" {found}"
                 )
-        layers = {name: self._layer(name, array, len(y)) for name, array in arrays.items()}
-        more = self._about_rows({name: Series(words, name=name) for name, words in columns.items()})
+        layers = {name: self._layer_frame(name, array, len(y)) for name, array in arrays.items()}
+        more = self._roles_and_groups({name: Series(words, name=name) for name, words in columns.items()})
         return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, more
 
     def _check_shapes(self, scores: np.ndarray, y: np.ndarray) -> None:
@@ -313,20 +313,20 @@ class ScoreFile:
             )
             rule = "labels must be one number for each row, [n]"
             raise DataError(
-                f"{said(self.path)}: {self.target} has shape {y.shape}, and {rule}; {way_out}"
+                f"{path_argument(self.path)}: {self.target} has shape {y.shape}, and {rule}; {way_out}"
             )
         if scores.ndim != 2:
             raise DataError(
-                f"{said(self.path)}: scores have shape {scores.shape}, and {_SCORES_RULE}"
+                f"{path_argument(self.path)}: scores have shape {scores.shape}, and {_SCORE_SHAPE_RULE}"
             )
         if scores.dtype.kind not in "iuf" or len(y) != len(scores):
             shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
             raise DataError(
-                f"{said(self.path)}: scores must be numbers [n, K] with a label for each row, got"
+                f"{path_argument(self.path)}: scores must be numbers [n, K] with a label for each row, got"
                 f" shapes {shapes}"
             )
 
-    def _layer(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
+    def _layer_frame(self, name: str, array: np.ndarray, n: int) -> pd.DataFrame:
         from pandas import DataFrame
 
         if (
@@ -337,7 +337,7 @@ class ScoreFile:
         ):
             found = f"got {array.dtype} of shape {array.shape}"
             raise DataError(
-                f"{said(self.path)}: features {name} must be numbers [n, m] with a row for each of"
+                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row for each of"
                 f" {n} labels, {found}"
             )
         return DataFrame(array, columns=[f"{name}{j + 1}" for j in range(array.shape[1])])
@@ -348,13 +348,13 @@ class ScoreFile:
         """Scores, labels, what else is asked of rows, and features; no other array of the file,
         which may have those of many models.
         """
-        with open_npz(self._found()) as found:
-            wanted = self.scores or self._only_matrix(found)
+        with open_npz(self._existing_path()) as found:
+            wanted = self.scores or self._single_matrix_name(found)
             features = [("features", name) for name in self.features]
             for key, name in (
                 ("scores", wanted),
                 ("target", self.target),
-                *self._named(),
+                *self._extra_columns(),
                 *features,
             ):
                 if name not in found.files:
@@ -362,34 +362,34 @@ class ScoreFile:
                         str(name), found.files, f"; it has {some(found.files, 10) or 'none'}"
                     )
                     raise DataError(
-                        f"{said(self.path)} has no array '{name}' (dataset.{key}){known}"
+                        f"{path_argument(self.path)} has no array '{name}' (dataset.{key}){known}"
                     )
             about, layers = (
-                {name: found[name] for _, name in names} for names in (self._named(), features)
+                {name: found[name] for _, name in names} for names in (self._extra_columns(), features)
             )
             return found[wanted], found[self.target], about, layers
 
-    def _only_matrix(self, found: NpzFile) -> str:
+    def _single_matrix_name(self, found: NpzFile) -> str:
         """Return the name of the only array of two dimensions that nothing else names."""
-        others = {self.target, *self.features, *(name for _, name in self._named())}
-        shapes = {name: shape for name, shape in shapes_in(found).items() if name not in others}
+        others = {self.target, *self.features, *(name for _, name in self._extra_columns())}
+        shapes = {name: shape for name, shape in array_shapes(found).items() if name not in others}
         matrices = [name for name, shape in shapes.items() if len(shape) == 2]
         if len(matrices) == 1:
             return matrices[0]
         if matrices:
             way_out = f"name that of the scores: {override('dataset.scores', matrices[0])}"
             raise DataError(
-                f"{said(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)}; {way_out}"
+                f"{path_argument(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)}; {way_out}"
             )
         if shapes:
             name, shape = next(iter(shapes.items()))
-            raise DataError(f"{said(self.path)}: {name} has shape {shape}, and {_SCORES_RULE}")
+            raise DataError(f"{path_argument(self.path)}: {name} has shape {shape}, and {_SCORE_SHAPE_RULE}")
         raise DataError(
-            f"{said(self.path)} has no array of scores [n, K]; it has"
+            f"{path_argument(self.path)} has no array of scores [n, K]; it has"
             f" {some(found.files, 10) or 'none'}"
         )
 
-    def _named(self) -> list[tuple[str, str]]:
+    def _extra_columns(self) -> list[tuple[str, str]]:
         """What says more of a row than its scores and its label: key and name of the column or
         array.
         """
@@ -399,41 +399,41 @@ class ScoreFile:
             if name is not None
         ]
 
-    def _about_rows(self, columns: Mapping[Any, pd.Series]) -> dict[str, Any]:
+    def _roles_and_groups(self, columns: Mapping[Any, pd.Series]) -> dict[str, Any]:
         """Roles and groups of a data set."""
-        from kdgraph.data.frames.targets import groups_of_values
+        from kdgraph.data.frames.targets import encode_group_column
 
         found: dict[str, Any] = {}
         if self.split_column is not None:
-            found["roles"] = roles_of_column(self.name, columns[self.split_column], trains=False)
+            found["roles"] = roles_from_names(self.name, columns[self.split_column], trains=False)
         if self.group is not None:
             found["groups_are_target"] = self.group == self.target
-            found["groups"], found["group_names"] = groups_of_values(
+            found["groups"], found["group_names"] = encode_group_column(
                 self.name, f"dataset.group='{self.group}'", columns[self.group]
             )
         return found
 
-    def _from_table(self) -> _Read:
+    def _from_table(self) -> _ScoreContents:
         from kdgraph.data.files.tables import read_table
-        from kdgraph.data.frames.features import without_row_numbers
+        from kdgraph.data.frames.features import drop_row_index
 
-        path = self._found()
-        frame = read_table(path, self._form()).frame
+        path = self._existing_path()
+        frame = read_table(path, self._text_format()).frame
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
         if twice := sorted(set(frame.columns[frame.columns.duplicated()])):
             raise DataError(
                 f"{self.name}: several columns have the same name ({some(twice)}); give each column"
                 " its own"
             )
-        for key, column in (("target", self.target), *self._named()):
+        for key, column in (("target", self.target), *self._extra_columns()):
             if column not in frame.columns:
-                raise no_such_column(self.name, key, column, list(frame.columns))
+                raise unknown_column_error(self.name, key, column, list(frame.columns))
         others = [
             column
             for column in frame.columns
             if column not in (self.target, self.split_column, self.group)
         ]
-        columns = list(without_row_numbers(self.name, frame[others]).columns)
+        columns = list(drop_row_index(self.name, frame[others]).columns)
         layers = {
             name: frame[
                 [column for column in columns if re.fullmatch(f"{re.escape(name)}[0-9]+", column)]
@@ -449,35 +449,35 @@ class ScoreFile:
         columns = [
             column for column in columns if not any(column in found for found in layers.values())
         ]
-        are_numbers = all(_WHOLE.fullmatch(column) for column in columns)
+        are_numbers = all(_CLASS_NUMBER_PATTERN.fullmatch(column) for column in columns)
         columns.sort(key=int if are_numbers else str)
-        y = self._positions(self._cells(path, frame, self.target), columns)
-        about = {name: frame[name] for _, name in self._named()}
+        y = self._class_indices(self._text_cells(path, frame, self.target), columns)
+        about = {name: frame[name] for _, name in self._extra_columns()}
         if self.group is not None:
-            cells = self._cells(path, frame, self.group)
+            cells = self._text_cells(path, frame, self.group)
             about[self.group] = cells.where(cells != "").rename(self.group)
-        more = self._about_rows(about)
-        scores = self._numbers(frame[columns], "scores")
+        more = self._roles_and_groups(about)
+        scores = self._numeric_values(frame[columns], "scores")
         return scores, y, np.array(columns, dtype=int if are_numbers else str), layers, more
 
-    def _cells(self, path: Path, frame: pd.DataFrame, name: str) -> pd.Series:
+    def _text_cells(self, path: Path, frame: pd.DataFrame, name: str) -> pd.Series:
         """Return the cells of a column of names as text, [n]: in csv and tsv as they stand there;
         "" where one is empty.
 
         There NA, true and 01 are names like others, though pandas reads them as missing, a truth
         value and 1.
         """
-        from kdgraph.data.files.tables import text_of_column
-        from kdgraph.data.frames.features import plain
+        from kdgraph.data.files.tables import read_text_column
+        from kdgraph.data.frames.features import format_cell
 
-        cells = text_of_column(path, self._form(), name)
+        cells = read_text_column(path, self._text_format(), name)
         return (
-            frame[name].astype(object).map(plain, na_action="ignore").fillna("").astype(str)
+            frame[name].astype(object).map(format_cell, na_action="ignore").fillna("").astype(str)
             if cells is None
             else cells
         )
 
-    def _positions(self, labels: pd.Series, columns: Sequence[str]) -> np.ndarray:
+    def _class_indices(self, labels: pd.Series, columns: Sequence[str]) -> np.ndarray:
         """Return the position of each label among the columns of scores, Int[n]."""
         if (empty := np.flatnonzero(labels == "")).size:
             found = (
@@ -485,7 +485,7 @@ class ScoreFile:
                 f" row {empty[0]})"
             )
             raise DataError(f"{self.name}: {found}; remove them")
-        position_of = {label: _position(label, columns) for label in labels.unique()}
+        position_of = {label: _class_column(label, columns) for label in labels.unique()}
         if unknown := sorted(label for label, position in position_of.items() if position is None):
             raise DataError(
                 f"{self.name}: no column has the scores of {some(unknown)}; name each column as its"
@@ -493,7 +493,7 @@ class ScoreFile:
             )
         return labels.map(position_of).to_numpy(dtype=np.intp)
 
-    def _numbers(self, frame: pd.DataFrame, what: str) -> np.ndarray:
+    def _numeric_values(self, frame: pd.DataFrame, what: str) -> np.ndarray:
         """Float64[n, m], finite."""
         try:
             found = frame.to_numpy(dtype=np.float64)
@@ -502,9 +502,9 @@ class ScoreFile:
                 f"{self.name}: a column of {what} holds text ({error}); name only the target beside"
                 " them"
             ) from error
-        return self._finite(found, what)
+        return self._check_finite(found, what)
 
-    def _finite(self, found: np.ndarray, what: str) -> np.ndarray:
+    def _check_finite(self, found: np.ndarray, what: str) -> np.ndarray:
         if len(bad := np.flatnonzero(~np.isfinite(found).all(axis=1))):
             raise DataError(
                 f"{self.name}: {what} must be finite, row {bad[0]} is not ({len(bad)} such)"
@@ -512,7 +512,7 @@ class ScoreFile:
         return found
 
 
-def _position(label: str, columns: Sequence[str]) -> int | None:
+def _class_column(label: str, columns: Sequence[str]) -> int | None:
     """Return the place of a label among the names of columns, or None.
 
     The name is the label itself, else the only one that is the same truth value (True, true) or
@@ -526,12 +526,12 @@ def _position(label: str, columns: Sequence[str]) -> int | None:
         same = [
             place
             for place, column in enumerate(columns)
-            if _number(column) == _number(label) is not None
+            if _parse_float(column) == _parse_float(label) is not None
         ]
     return same[0] if len(same) == 1 else None
 
 
-def _number(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import TEST, TRAIN, Dataset, Task
+from kdgraph.data.dataset import TEST, TRAIN, Dataset, TaskSetting
 from kdgraph.data.files.arrays import open_npz
-from kdgraph.data.files.delimited import Format
-from kdgraph.data.files.paths import existing, file_stem, itself, said, sha256_of, suffix_of
-from kdgraph.data.frames import Column, ColumnOptions, Require, from_frame, names_as_text
-from kdgraph.data.frames.messages import warn_of_constant_columns, warn_of_copies
-from kdgraph.data.frames.roles import roles_of_indices
+from kdgraph.data.files.delimited import TextFormat
+from kdgraph.data.files.paths import resolve_existing, file_stem, single_file, path_argument, sha256_of, checked_suffix
+from kdgraph.data.frames import ColumnName, ColumnOptions, ColumnRequirement, from_frame, stringify_names
+from kdgraph.data.frames.messages import warn_constant_columns, warn_duplicate_rows
+from kdgraph.data.frames.roles import roles_from_indices
 from kdgraph.errors import DataError, did_you_mean
 from kdgraph.parameters import Count, check_parameters
 
@@ -50,51 +50,51 @@ class TableFile:
     name : what runs are called; None: the file's name without its ending.
     """
 
-    reads: ClassVar = {"path": itself, "indices": itself}
+    reads: ClassVar = {"path": single_file, "indices": single_file}
 
     def __init__(
         self,
         path: str,
-        target: Column | Sequence[Column],
-        task: Task = "auto",
-        drop: Sequence[Column] = (),
-        categorical: Sequence[Column] = (),
+        target: ColumnName | Sequence[ColumnName],
+        task: TaskSetting = "auto",
+        drop: Sequence[ColumnName] = (),
+        categorical: Sequence[ColumnName] = (),
         missing: Sequence[str | float] = (),
-        split_groups: Column | None = None,
-        split_column: Column | None = None,
-        require: Require = "any",
+        split_groups: ColumnName | None = None,
+        split_column: ColumnName | None = None,
+        require: ColumnRequirement = "any",
         encoding: str = "utf-8",
         separator: str | None = None,
         indices: str | None = None,
         name: str | None = None,
         threshold: float | Literal["median"] | None = None,
-        group: Column | Sequence[Column] | None = None,
+        group: ColumnName | Sequence[ColumnName] | None = None,
         split_at: Sequence[float] = (),
         first_numeric: Count | None = None,
-        parse_dates: Sequence[Column] = (),
+        parse_dates: Sequence[ColumnName] = (),
         date_format: str | None = None,
     ) -> None:
         self.path = path
-        self.target = names_as_text(target)
-        self.task: Task = task
-        self.drop = names_as_text(drop)
-        self.categorical = names_as_text(categorical)
+        self.target = stringify_names(target)
+        self.task: TaskSetting = task
+        self.drop = stringify_names(drop)
+        self.categorical = stringify_names(categorical)
         self.missing = missing
-        self.split_groups = names_as_text(split_groups)
-        self.split_column = names_as_text(split_column)
-        self.require: Require = require
+        self.split_groups = stringify_names(split_groups)
+        self.split_column = stringify_names(split_column)
+        self.require: ColumnRequirement = require
         self.encoding = encoding
         self.separator = separator
         self.indices = indices
         self.threshold: float | Literal["median"] | None = threshold
-        self.group = names_as_text(group)
+        self.group = stringify_names(group)
         self.split_at = split_at
         self.first_numeric = first_numeric
-        self.parse_dates = names_as_text(parse_dates)
+        self.parse_dates = stringify_names(parse_dates)
         self.date_format = date_format
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
-        self._form()  # a wrong name is refused before any run starts
+        self._text_format()  # a wrong name is refused before any run starts
         if indices is not None and split_column is not None:
             raise DataError(
                 "dataset.indices and dataset.split_column both say which rows test; give one of"
@@ -105,9 +105,9 @@ class TableFile:
         """Raise before any run starts if a file is not there, or ``require`` shuts the table
         out.
         """
-        existing(self.path)
+        resolve_existing(self.path)
         if self.indices is not None:
-            existing(self.indices, "indices")
+            resolve_existing(self.indices, "indices")
         if self.require != "any":
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the run that reads the table again says them
@@ -124,8 +124,8 @@ class TableFile:
         """
         from kdgraph.data.files.tables import read_table
 
-        path = existing(self.path)
-        read = read_table(path, self._form())
+        path = resolve_existing(self.path)
+        read = read_table(path, self._text_format())
         facts = {
             "source": "file",
             "path": self.path,
@@ -137,37 +137,37 @@ class TableFile:
             self.name,
             read.frame,
             self.target,
-            options=self._options(),
+            options=self._column_options(),
             facts=facts,
             feature_kinds=read.kinds,
         )
         if self.indices is None:
             return data
         return replace(
-            data, roles=roles_of_indices(self.name, len(data.y), read_indices(self.indices))
+            data, roles=roles_from_indices(self.name, len(data.y), _read_indices(self.indices))
         )
 
-    def _form(self) -> Format:
+    def _text_format(self) -> TextFormat:
         single = (
             self.target,
             self.split_groups,
             self.group,
         )  # of several columns the largest counts, so these hold numbers
         identifiers = [*(name for name in single if isinstance(name, str)), *self.categorical]
-        return Format(self.encoding, self.separator, identifiers)
+        return TextFormat(self.encoding, self.separator, identifiers)
 
-    def _options(self) -> ColumnOptions:
+    def _column_options(self) -> ColumnOptions:
         return ColumnOptions(
             **{option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
         )
 
 
-def read_indices(given: str) -> Mapping[str, Any]:
+def _read_indices(given: str) -> Mapping[str, Any]:
     """Row numbers by role from a .json file with an object of lists, or a .npz file with arrays of
     these names.
     """
-    path = existing(given, "indices")
-    suffix = suffix_of(path, (".json", ".npz"), "indices")
+    path = resolve_existing(given, "indices")
+    suffix = checked_suffix(path, (".json", ".npz"), "indices")
     try:
         if suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
@@ -175,17 +175,17 @@ def read_indices(given: str) -> Mapping[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(
-            f"{said(given, 'indices')} is no {suffix[1:]} file with lists of row numbers: {error}"
+            f"{path_argument(given, 'indices')} is no {suffix[1:]} file with lists of row numbers: {error}"
         ) from error
     if not isinstance(found, dict):
         raise DataError(
-            f'{said(given, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'
+            f'{path_argument(given, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'
             f" {type(found).__name__}"
         )
     return found
 
 
-KNOWN = ("X", "y", "X_test", "y_test", "groups", "split_groups", "feature_names")
+_ARRAY_NAMES = ("X", "y", "X_test", "y_test", "groups", "split_groups", "feature_names")
 
 
 class ArrayFile:
@@ -200,19 +200,19 @@ class ArrayFile:
     Parameters
     ----------
     path : the file, relative to the working directory.
-    task : what y is; auto decides by its values, see :func:`kdgraph.data.frames.targets.task_of`.
+    task : what y is; auto decides by its values, see :func:`kdgraph.data.frames.targets.infer_task`.
     name : what runs are called; None: the file's name without its ending.
     """
 
-    def __init__(self, path: str, task: Task = "auto", name: str | None = None) -> None:
+    def __init__(self, path: str, task: TaskSetting = "auto", name: str | None = None) -> None:
         self.path = path
-        self.task: Task = task
+        self.task: TaskSetting = task
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise before any run starts if the file is not there."""
-        existing(self.path)
+        resolve_existing(self.path)
 
     def load(self) -> Dataset:
         """All rows, those for test last.
@@ -225,26 +225,26 @@ class ArrayFile:
         """
         from pandas import Series
 
-        from kdgraph.data.frames.features import check_numbers, warn_of_counting
-        from kdgraph.data.frames.targets import encode_target, facts_of_task
+        from kdgraph.data.frames.features import check_numeric_features, warn_row_numbering
+        from kdgraph.data.frames.targets import encode_target, task_facts
 
-        path = existing(self.path)
+        path = resolve_existing(self.path)
         arrays = self._arrays(path)
         X, labels, roles = self._rows(arrays)
         y, classes, task = encode_target(self.name, Series(labels, name="y"), self.task)
         names = self._feature_names(arrays, X)
         if X.ndim == 2:
-            check_numbers(self.name, X, names)
-            warn_of_constant_columns(self.name, X, names)
-            warn_of_counting(self.name, X, names)
-            warn_of_copies(self.name, X)
+            check_numeric_features(self.name, X, names)
+            warn_constant_columns(self.name, X, names)
+            warn_row_numbering(self.name, X, names)
+            warn_duplicate_rows(self.name, X)
         facts = {
             "source": "file",
             "path": self.path,
             "sha256": sha256_of(path),
             "shape": list(X.shape),
         }
-        facts |= facts_of_task(y, self.task, task)
+        facts |= task_facts(y, self.task, task)
         together, _ = self._groups(arrays, "split_groups", len(y))
         groups, of = self._groups(arrays, "groups", len(y))
         return Dataset(
@@ -263,10 +263,10 @@ class ArrayFile:
 
     def _arrays(self, path: Path) -> dict[str, np.ndarray]:
         with open_npz(path) as found:
-            if unknown := [name for name in found.files if name not in KNOWN]:
-                hint = did_you_mean(unknown[0], KNOWN, f"; known: {', '.join(KNOWN)}")
+            if unknown := [name for name in found.files if name not in _ARRAY_NAMES]:
+                hint = did_you_mean(unknown[0], _ARRAY_NAMES, f"; known: {', '.join(_ARRAY_NAMES)}")
                 raise DataError(
-                    f"{said(path)} has an array '{unknown[0]}' that nothing reads{hint}"
+                    f"{path_argument(path)} has an array '{unknown[0]}' that nothing reads{hint}"
                 )
             return {name: found[name] for name in found.files}
 
@@ -277,53 +277,53 @@ class ArrayFile:
         for name in ("X", "y"):
             if name not in arrays:
                 raise DataError(
-                    f"{said(self.path)} has no array '{name}'; it has {', '.join(arrays) or 'none'}"
+                    f"{path_argument(self.path)} has no array '{name}'; it has {', '.join(arrays) or 'none'}"
                 )
-        X, y = self._part(arrays, "X", "y")
+        X, y = self._check_rows_and_labels(arrays, "X", "y")
         if "X_test" not in arrays and "y_test" not in arrays:
             return X, y, None
         if "X_test" not in arrays or "y_test" not in arrays:
             raise DataError(
-                f"{said(self.path)} has only one of X_test and y_test; give both or neither"
+                f"{path_argument(self.path)} has only one of X_test and y_test; give both or neither"
             )
-        X_test, y_test = self._part(arrays, "X_test", "y_test")
+        X_test, y_test = self._check_rows_and_labels(arrays, "X_test", "y_test")
         if X.shape[1:] != X_test.shape[1:]:
             raise DataError(
-                f"{said(self.path)}: a row of X has shape {X.shape[1:]}, one of X_test"
+                f"{path_argument(self.path)}: a row of X has shape {X.shape[1:]}, one of X_test"
                 f" {X_test.shape[1:]}; make them equal"
             )
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(y), len(y_test)])
-        return np.concatenate([X, X_test]), _joined(y, y_test), roles
+        return np.concatenate([X, X_test]), _concatenate_labels(y, y_test), roles
 
-    def _part(
+    def _check_rows_and_labels(
         self, arrays: Mapping[str, np.ndarray], rows: str, labels: str
     ) -> tuple[np.ndarray, np.ndarray]:
         """Float64[n, d] or Float32[n, c, h, w], and the labels [n]."""
-        from kdgraph.data.frames.cells import check_not_merged
+        from kdgraph.data.frames.cells import check_distinct_as_float
 
         X, y = arrays[rows], arrays[labels]
         if X.ndim not in (2, 4) or 0 in X.shape:
             way_out = f"; {rows}[:, None] makes images of one channel" if X.ndim == 3 else ""
             raise DataError(
-                f"{said(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got shape"
+                f"{path_argument(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got shape"
                 f" {X.shape}{way_out}"
             )
         if X.dtype.kind not in "biuf":
             raise DataError(
-                f"{said(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with text is"
+                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with text is"
                 " for dataset=table"
             )
         if y.shape != X.shape[:1]:
             raise DataError(
-                f"{said(self.path)}: {labels} must have one label for each of {len(X)} rows of"
+                f"{path_argument(self.path)}: {labels} must have one label for each of {len(X)} rows of"
                 f" {rows}, got shape {y.shape}"
             )
         if y.dtype.kind not in "biufU":
-            raise DataError(f"{said(self.path)}: {labels} must hold numbers or text, got {y.dtype}")
+            raise DataError(f"{path_argument(self.path)}: {labels} must hold numbers or text, got {y.dtype}")
         if X.ndim == 2:
             names = self._feature_names(arrays, X)
             for j in range(X.shape[1] if X.dtype.kind in "iu" else 0):
-                check_not_merged(
+                check_distinct_as_float(
                     f"{self.name}: column '{names[j]}' of {rows}",
                     X[:, j],
                     f"leave it out of {rows}",
@@ -339,7 +339,7 @@ class ArrayFile:
             return tuple(f"x{i + 1}" for i in range(X.shape[1]))
         if given.shape != (X.shape[1],):
             raise DataError(
-                f"{said(self.path)}: feature_names must be {X.shape[1]} names, got shape"
+                f"{path_argument(self.path)}: feature_names must be {X.shape[1]} names, got shape"
                 f" {given.shape}"
             )
         return tuple(str(name) for name in given)
@@ -350,19 +350,19 @@ class ArrayFile:
         """Int[n], positions in the names, and the names; None and no names without that array."""
         from pandas import Series
 
-        from kdgraph.data.frames.targets import groups_of_values
+        from kdgraph.data.frames.targets import encode_group_column
 
         if array not in arrays:
             return None, ()
         if arrays[array].shape != (n,):
             raise DataError(
-                f"{said(self.path)}: {array} must have one entry for each of {n} rows, got shape"
+                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows, got shape"
                 f" {arrays[array].shape}"
             )
-        return groups_of_values(self.name, array, Series(arrays[array]))
+        return encode_group_column(self.name, array, Series(arrays[array]))
 
 
-def _joined(y: np.ndarray, y_test: np.ndarray) -> np.ndarray:
+def _concatenate_labels(y: np.ndarray, y_test: np.ndarray) -> np.ndarray:
     """Labels [n] and [m] as [n + m]; integers of several types stay integers."""
     from kdgraph.data.frames.cells import label_array
 

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from kdgraph.data.dataset import TEST, TRAIN, Dataset
-from kdgraph.data.files.delimited import Format
+from kdgraph.data.files.delimited import TextFormat
 from kdgraph.data.files.paths import (
-    OPENERS,
-    codec_of,
-    existing,
+    DECOMPRESSORS,
+    codec_name,
+    resolve_existing,
     file_stem,
-    itself,
-    said,
+    single_file,
+    path_argument,
     sha256_of,
-    unmarked_codec,
+    codec_without_bom,
 )
-from kdgraph.data.frames.messages import no_such_column, warn_of_copies
+from kdgraph.data.frames.messages import unknown_column_error, warn_duplicate_rows
 from kdgraph.errors import DataError, NotAtHand
 from kdgraph.parameters import Range, check_parameters
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-WORD = re.compile(r"(?u)\b\w\w+\b")
+_WORD_PATTERN = re.compile(r"(?u)\b\w\w+\b")
 """Two or more letters or digits, as scikit-learn's vectorizers have it."""
 
-HashCount = Annotated[int, Range(2)]
+HashedFeatureCount = Annotated[int, Range(2)]
 """Columns that words are hashed into; two words of one column are the same word from there on."""
 
 
-def hashed(texts: Sequence[str], n_features: int) -> np.ndarray:
+def hash_texts(texts: Sequence[str], n_features: int) -> np.ndarray:
     """Counts of hashed words, each row divided by its L2 norm: Float64[n, n_features].
 
     >>> hashed(["Rain, rain; go away"], 8).round(2).tolist()
@@ -55,12 +55,12 @@ def hashed(texts: Sequence[str], n_features: int) -> np.ndarray:
     return HashingVectorizer(n_features=n_features, norm="l2").transform(texts).toarray()
 
 
-def hash_names(n_features: int) -> tuple[str, ...]:
+def hashed_feature_names(n_features: int) -> tuple[str, ...]:
     """Names hash_0, hash_1 and so on."""
     return tuple(f"hash_{i}" for i in range(n_features))
 
 
-def rows_of_texts(
+def vectorize_texts(
     texts: Sequence[str],
     n_features: int,
     vectors: str | None = None,
@@ -74,26 +74,26 @@ def rows_of_texts(
     ----------
     texts : [n].
     n_features : columns that words are hashed into, where there are no vectors.
-    vectors : a file of word vectors, see :func:`mean_vectors`.
-    posts : whether texts are posts, see :func:`without_furniture`.
+    vectors : a file of word vectors, see :func:`mean_word_vectors`.
+    posts : whether texts are posts, see :func:`strip_newsgroup_post`.
     width : numbers of a word vector, where they are known.
 
     Returns
     -------
     Float64[n, n_features or numbers of a word vector]
     """
-    texts = [without_furniture(text) for text in texts] if posts else texts
-    return hashed(texts, n_features) if vectors is None else mean_vectors(texts, vectors, width)
+    texts = [strip_newsgroup_post(text) for text in texts] if posts else texts
+    return hash_texts(texts, n_features) if vectors is None else mean_word_vectors(texts, vectors, width)
 
 
-def text_of_columns(frame: pd.DataFrame) -> list[str]:
+def join_text_columns(frame: pd.DataFrame) -> list[str]:
     """Return one text for each row of a frame [n, columns]: its cells with spaces between them,
     nothing for a missing one.
     """
     return frame.astype(object).where(frame.notna(), "").astype(str).agg(" ".join, axis=1).tolist()
 
 
-def mean_vectors(texts: Sequence[str], path: str, width: int | None = None) -> np.ndarray:
+def mean_word_vectors(texts: Sequence[str], path: str, width: int | None = None) -> np.ndarray:
     """The mean of the vectors of each text's words, Float64[n, d]; of a text without any known word
     it is 0.
 
@@ -110,11 +110,11 @@ def mean_vectors(texts: Sequence[str], path: str, width: int | None = None) -> n
     DataError
         If it is no file of word vectors, or knows none of the words.
     """
-    split = [WORD.findall(text.lower()) for text in texts]
-    row_of = _vectors(path, {word for words in split for word in words})
+    split = [_WORD_PATTERN.findall(text.lower()) for text in texts]
+    row_of = _read_word_vectors(path, {word for words in split for word in words})
     if not row_of and width is None:
         raise DataError(
-            f"{said(path, 'vectors')} has a vector for none of the words of these texts"
+            f"{path_argument(path, 'vectors')} has a vector for none of the words of these texts"
         )
     d = len(next(iter(row_of.values()))) if row_of else width
     known = ([row_of[word] for word in words if word in row_of] for words in split)
@@ -123,13 +123,13 @@ def mean_vectors(texts: Sequence[str], path: str, width: int | None = None) -> n
     ).reshape(len(texts), d or 0)
 
 
-def _vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
+def _read_word_vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
     """Word → Float64[d], of those wanted."""
     found: dict[str, np.ndarray] = {}
     d = None
-    file = existing(path, "vectors")
-    if not file.is_file() or file.suffix.lower() in OPENERS:
-        raise DataError(f"{said(path, 'vectors')} must be a file of text, not packed and no folder")
+    file = resolve_existing(path, "vectors")
+    if not file.is_file() or file.suffix.lower() in DECOMPRESSORS:
+        raise DataError(f"{path_argument(path, 'vectors')} must be a file of text, not packed and no folder")
     with file.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, text in enumerate(lines):
             word, *values = text.rstrip().split(" ")
@@ -142,18 +142,18 @@ def _vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
                 found[word] = np.array(values[-d:], dtype=np.float64)
             except ValueError as error:
                 raise DataError(
-                    f"{said(path, 'vectors')} is no file of word vectors: line {number + 1} is"
+                    f"{path_argument(path, 'vectors')} is no file of word vectors: line {number + 1} is"
                     f" '{text[:40].rstrip()}…'"
                 ) from error
             if len(values) < d or d < 2 or not np.isfinite(found[word]).all():
                 raise DataError(
-                    f"{said(path, 'vectors')} is no file of word vectors: line {number + 1} has not"
+                    f"{path_argument(path, 'vectors')} is no file of word vectors: line {number + 1} has not"
                     f" {max(d, 2)} numbers"
                 )
     return found
 
 
-def without_furniture(post: str) -> str:
+def strip_newsgroup_post(post: str) -> str:
     r"""A post of a newsgroup without its header, the lines that it quotes, and its signature, which
     give the group away.
 
@@ -171,10 +171,10 @@ def without_furniture(post: str) -> str:
     return strip_newsgroup_quoting(strip_newsgroup_footer(strip_newsgroup_header(post))).strip()
 
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+_TEXT_TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 
 
-def files_of(path: Path) -> list[Path]:
+def list_text_files(path: Path) -> list[Path]:
     """The files of texts: one, or those in the subfolders of a folder, in the order of their names;
     what begins with a dot is left out.
     """
@@ -202,7 +202,7 @@ class TextFile:
     several columns are put together.
     n_features : columns that words are hashed into.
     vectors : a file of word vectors, such as GloVe's: a row is then the mean of those of its words;
-        see :func:`~kdgraph.data.tables.text.mean_vectors`. None: words are hashed.
+        see :func:`~kdgraph.data.tables.text.mean_word_vectors`. None: words are hashed.
     keep : labels of the texts to keep, or patterns of them ("comp.*"); none: all of them.
     posts : whether texts are posts of newsgroups, of which header, quotes and signature are
     removed.
@@ -216,14 +216,14 @@ class TextFile:
     words is a row of zeros.
     """
 
-    reads: ClassVar = {"path": files_of, "vectors": itself}
+    reads: ClassVar = {"path": list_text_files, "vectors": single_file}
 
     def __init__(
         self,
         path: str,
         text: str | Sequence[str] = "text",
         target: str = "label",
-        n_features: HashCount = 512,
+        n_features: HashedFeatureCount = 512,
         vectors: str | None = None,
         keep: Sequence[str] = (),
         posts: bool = False,
@@ -242,15 +242,15 @@ class TextFile:
         self.separator = separator
         self.name = file_stem(path, "text") if name is None else name
         check_parameters(self)
-        self._form()  # a wrong name is refused before any run starts
+        self._text_format()  # a wrong name is refused before any run starts
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Raise before any run starts if the file or folder is not there, or that of the word
         vectors.
         """
-        existing(self.path)
+        resolve_existing(self.path)
         if self.vectors is not None:
-            existing(self.vectors, "vectors")
+            resolve_existing(self.vectors, "vectors")
 
     def load(self) -> Dataset:
         """All texts as Float64[n, n_features], or as many columns as a word vector has.
@@ -263,28 +263,28 @@ class TextFile:
         """
         from kdgraph.data.frames.targets import encode_target
 
-        path = existing(self.path)
+        path = resolve_existing(self.path)
         texts, labels, facts = (
-            _folder(path, self.encoding) if path.is_dir() else self._columns(path)
+            _read_folder(path, self.encoding) if path.is_dir() else self._read_columns(path)
         )
-        texts, labels, source_rows = self._kept(texts, labels)
+        texts, labels, source_rows = self._select_labels(texts, labels)
         y, classes, _ = encode_target(self.name, labels, "classification")
-        X = rows_of_texts(texts, self.n_features, self.vectors, posts=self.posts)
-        warn_of_copies(self.name, X)
+        X = vectorize_texts(texts, self.n_features, self.vectors, posts=self.posts)
+        warn_duplicate_rows(self.name, X)
         facts = {"source": "file", "path": self.path, "texts": len(texts), **facts}
-        names = hash_names(self.n_features)
+        names = hashed_feature_names(self.n_features)
         if self.vectors is not None:
             names = tuple(f"vector_{i}" for i in range(X.shape[1]))
             facts |= {
                 "vectors": self.vectors,
-                "vectors_sha256": sha256_of(existing(self.vectors, "vectors")),
+                "vectors_sha256": sha256_of(resolve_existing(self.vectors, "vectors")),
             }
         return Dataset(self.name, X, y, classes, names, facts=facts, source_rows=source_rows)
 
-    def _form(self) -> Format:
-        return Format(self.encoding, self.separator)
+    def _text_format(self) -> TextFormat:
+        return TextFormat(self.encoding, self.separator)
 
-    def _kept(self, texts: list[str], labels: pd.Series) -> tuple[list[str], pd.Series, np.ndarray]:
+    def _select_labels(self, texts: list[str], labels: pd.Series) -> tuple[list[str], pd.Series, np.ndarray]:
         """Texts and labels of the classes to keep, and their row numbers in the source, Int[n]."""
         if not self.keep:
             return texts, labels, np.arange(len(texts))
@@ -293,7 +293,7 @@ class TextFile:
             if not any(fnmatchcase(label, pattern) for label in there):
                 shown = f"{', '.join(there[:8])}{', …' if len(there) > 8 else ''}"
                 raise DataError(
-                    f"dataset.keep: {said(self.path)} has no label '{pattern}'; it has {shown}"
+                    f"dataset.keep: {path_argument(self.path)} has no label '{pattern}'; it has {shown}"
                 )
         keep = (
             labels.astype(str)
@@ -303,45 +303,45 @@ class TextFile:
         rows = np.flatnonzero(keep)
         return [texts[row] for row in rows], labels.iloc[rows].reset_index(drop=True), rows
 
-    def _columns(self, path: Path) -> tuple[list[str], pd.Series, dict[str, str]]:
-        from kdgraph.data.files.paths import suffix_of
+    def _read_columns(self, path: Path) -> tuple[list[str], pd.Series, dict[str, str]]:
+        from kdgraph.data.files.paths import checked_suffix
         from kdgraph.data.files.tables import read_table
 
-        suffix_of(path, SUFFIXES)
-        frame = read_table(path, self._form()).frame
+        checked_suffix(path, _TEXT_TABLE_SUFFIXES)
+        frame = read_table(path, self._text_format()).frame
         columns = [self.text] if isinstance(self.text, str) else list(self.text)
         for key, column in [*(("text", column) for column in columns), ("target", self.target)]:
             if column not in frame.columns:
-                raise no_such_column(
-                    said(self.path), key, column, [str(name) for name in frame.columns]
+                raise unknown_column_error(
+                    path_argument(self.path), key, column, [str(name) for name in frame.columns]
                 )
         if not len(frame):
-            raise DataError(f"{said(self.path)} has columns and no rows")
-        return text_of_columns(frame[columns]), frame[self.target], {"sha256": sha256_of(path)}
+            raise DataError(f"{path_argument(self.path)} has columns and no rows")
+        return join_text_columns(frame[columns]), frame[self.target], {"sha256": sha256_of(path)}
 
 
-def _folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, str]]:
+def _read_folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[str, str]]:
     """Texts and labels of a folder of folders."""
     import pandas as pd
 
-    if not (files := files_of(path)):
+    if not (files := list_text_files(path)):
         raise DataError(
-            f"{said(path)} is a folder without subfolders of texts; it needs one for each class,"
+            f"{path_argument(path)} is a folder without subfolders of texts; it needs one for each class,"
             f" such as {path.name}/spam/1.txt"
         )
-    texts = [_text(file, encoding) for file in files]
+    texts = [_read_text(file, encoding) for file in files]
     return texts, pd.Series([file.parent.name for file in files], name="folder"), {}
 
 
-def _text(file: Path, encoding: str) -> str:
+def _read_text(file: Path, encoding: str) -> str:
     try:
         with file.open("rb") as opened:
-            codec = unmarked_codec(str(file), opened.read(4), codec_of(encoding))
+            codec = codec_without_bom(str(file), opened.read(4), codec_name(encoding))
         return file.read_text(encoding=codec)
     except UnicodeDecodeError as error:
         where = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
         way_out = (
-            "; it may be dataset.encoding=latin-1" if codec_of(encoding).startswith("utf-8") else ""
+            "; it may be dataset.encoding=latin-1" if codec_name(encoding).startswith("utf-8") else ""
         )
         raise DataError(
             f"{file} is not text in {encoding}: {where} cannot be decoded{way_out}"
@@ -367,7 +367,7 @@ class Newsgroups:
 
     name = "newsgroups"
 
-    def __init__(self, n_features: HashCount = 512) -> None:
+    def __init__(self, n_features: HashedFeatureCount = 512) -> None:
         self.n_features = n_features
         check_parameters(self)
 
@@ -379,12 +379,12 @@ class Newsgroups:
         NotAtHand
             If they are not, and cannot be fetched.
         """
-        _posts("test", progress)
+        _load_posts("test", progress)
 
     def load(self) -> Dataset:
         """All posts."""
-        train, test = _posts("train"), _posts("test")
-        X = hashed([*train.data, *test.data], self.n_features)
+        train, test = _load_posts("train"), _load_posts("test")
+        X = hash_texts([*train.data, *test.data], self.n_features)
         y = np.concatenate([train.target, test.target]).astype(np.int64)
         roles = np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [len(train.data), len(test.data)])
         facts = {
@@ -394,21 +394,21 @@ class Newsgroups:
         }
         classes = np.array(train.target_names)
         return Dataset(
-            self.name, X, y, classes, hash_names(self.n_features), roles=roles, facts=facts
+            self.name, X, y, classes, hashed_feature_names(self.n_features), roles=roles, facts=facts
         )
 
 
-def _posts(subset: str, progress: Callable[[str], None] | None = None) -> Any:
+def _load_posts(subset: str, progress: Callable[[str], None] | None = None) -> Any:
     """One part of the posts, a Bunch of scikit-learn."""
     from sklearn.datasets import fetch_20newsgroups
 
-    from kdgraph.data.openml.client import Network
+    from kdgraph.data.openml.client import NetworkState
 
     options = {"subset": subset, "remove": ("headers", "footers", "quotes"), "shuffle": False}
     try:
         return fetch_20newsgroups(**options, download_if_missing=False)
     except OSError as error:
-        if not Network.allowed:
+        if not NetworkState.allowed:
             raise NotAtHand("newsgroups is not on this machine; a run fetches it, 14 MB") from error
         if progress:
             progress("fetching 20 newsgroups, 14 MB")

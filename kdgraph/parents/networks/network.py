@@ -73,7 +73,7 @@ class Network(TransformerMixin, BaseEstimator):
     random_state : seeds weights, held-out rows, order and dropout. The global random state of torch
     stays as it is.
     verbose : show a progress bar on stderr, if that is a terminal.
-    report : a function that gets each :class:`Progress`, or None.
+    report : a function that gets each :class:`FetchProgress`, or None.
     checkpoint : path of a file in which the state of the training is kept. A fit of the same data,
         parameters and integer ``random_state`` goes on from it, to the same bits. A file that does
         not fit is overwritten; it is removed when the fit is done.

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator
 
-from kdgraph.data.dataset import TEST, TRAIN, Dataset, Fetched, Half, Simulation, in_half
-from kdgraph.data.images.pixels import like_images_of
+from kdgraph.data.dataset import TEST, TRAIN, Dataset, FetchableTable, ClassHalf, Simulation, is_in_class_half
+from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Share, check_parameters
 
@@ -228,12 +228,12 @@ class DatasetOutliers(OutlierSource):
     """
 
     source: Any
-    half: Half = None
+    half: ClassHalf = None
     n: Count = 10_000
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Make sure that the rows are on this machine."""
-        if isinstance(self.source, Fetched):
+        if isinstance(self.source, FetchableTable):
             self.source.prefetch(progress)
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
@@ -265,7 +265,7 @@ class DatasetOutliers(OutlierSource):
         )
 
 
-def _training_rows(table: Dataset, half: Half) -> np.ndarray:
+def _training_rows(table: Dataset, half: ClassHalf) -> np.ndarray:
     """Int[m]: rows that train, of a half of the classes."""
     if table.roles is None:
         trains = np.ones(len(table.y), dtype=bool)
@@ -274,7 +274,7 @@ def _training_rows(table: Dataset, half: Half) -> np.ndarray:
     else:  # images without labels: no row can train a classifier, and any can be an outlier, those that test last
         tests = table.roles == TEST
         trains = ~tests if not tests.all() else tests
-    return np.flatnonzero(trains & in_half(table, half))
+    return np.flatnonzero(trains & is_in_class_half(table, half))
 
 
 def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
@@ -285,7 +285,7 @@ def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray
         )
     if len(shape) == 3 and X.ndim == 4:
         try:
-            return like_images_of(shape, X)[0]
+            return match_image_shape(shape, X)[0]
         except ValueError as error:
             raise DataError(f"{name}: {error}; choose another data set for the outliers") from error
     if len(shape) == 1 and math.prod(X.shape[1:]) == shape[0]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.dates import DURATION, ISO, days_of, formats_of, rule_of
+from kdgraph.data.frames.dates import DURATION_FORMAT, ISO_FORMAT, to_days, matching_formats, date_rule
 from kdgraph.errors import DataError
 
 
@@ -35,7 +35,7 @@ def test_days_are_those_of_the_calendar(dates, form):
         [date.strftime(form).replace(f"{date.year}", f"{date.year:04}") for date in dates]
     )
     expected = [(date - datetime.date(1970, 1, 1)).days for date in dates]
-    assert any(days_of(column, found).tolist() == expected for found in formats_of(column))
+    assert any(to_days(column, found).tolist() == expected for found in matching_formats(column))
 
 
 @given(
@@ -47,7 +47,7 @@ def test_days_are_those_of_the_calendar(dates, form):
 )
 def test_text_and_type_give_the_same_days(times):
     typed = pd.Series(times).astype("datetime64[ns]")
-    np.testing.assert_array_equal(days_of(typed.map(str).astype(object), ISO), days_of(typed, ISO))
+    np.testing.assert_array_equal(to_days(typed.map(str).astype(object), ISO_FORMAT), to_days(typed, ISO_FORMAT))
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,9 @@ def test_names_and_formats_without_columns():
 
 
 def test_examples_of_formats():
-    assert rule_of(ISO) == "a date or time such as 2020-01-31"
-    assert rule_of("%d/%m/%Y") == "a date or time such as 31/01/2020"
-    assert rule_of(DURATION) == "a length of time such as 1 days 06:00:00"
+    assert date_rule(ISO_FORMAT) == "a date or time such as 2020-01-31"
+    assert date_rule("%d/%m/%Y") == "a date or time such as 31/01/2020"
+    assert date_rule(DURATION_FORMAT) == "a length of time such as 1 days 06:00:00"
 
 
 def test_a_split_by_date():

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Fetched
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, FetchableTable
 from kdgraph.data.files.arrays import read_idx
 from kdgraph.data.images import ImageFiles
-from kdgraph.data.images.pixels import resized
-from kdgraph.data.ood import OtherDataset, Several
+from kdgraph.data.images.pixels import resize_images
+from kdgraph.data.ood import OtherDataset, CompositeOod
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from tests.data.images.image_sets import pictures
@@ -246,7 +246,7 @@ def test_pictures_are_resized_made_grey_and_inverted(tmp_path):
         np.asarray(Image.open(tmp_path / name).convert("L"), dtype=float)
         for name in ("a/0.png", "a/1.png", "b/2.png")
     ]
-    by_pillow[0] = resized(by_pillow[0][None, None], 6, 6)[0, 0]
+    by_pillow[0] = resize_images(by_pillow[0][None, None], 6, 6)[0, 0]
     np.testing.assert_allclose(
         255 - dataset.X[:, 0] * 255, by_pillow, atol=1.01
     )  # Pillow rounds its greys
@@ -351,7 +351,7 @@ def test_images_without_labels_only_test_and_are_a_set_out_of_distribution(tmp_p
         make_splits(source, rng=np.random.default_rng(0))
     train = ImageFiles(str(mnist[0]))
     splits = make_splits(train, n_train=2, n_calibration=4, n_test=2, rng=np.random.default_rng(0))
-    several = Several(
+    several = CompositeOod(
         {"a": OtherDataset(source), "b": OtherDataset(ImageFiles("nothing.zip"))}, missing="skip"
     )
     several.prefetch()
@@ -370,7 +370,7 @@ def test_images_without_labels_only_test_and_are_a_set_out_of_distribution(tmp_p
 
 def test_a_file_that_is_not_there_is_not_at_hand():
     source = ImageFiles("no/such/folder/a.zip")
-    assert isinstance(source, Fetched) and source.name == "a"
+    assert isinstance(source, FetchableTable) and source.name == "a"
     for ask in (source.prefetch, source.load):
         with pytest.raises(
             NotAtHand, match=r"dataset.path=no/such/folder/a.zip: there is no folder"

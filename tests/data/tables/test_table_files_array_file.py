@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kdgraph.data.dataset import TEST, TRAIN, Fetched
+from kdgraph.data.dataset import TEST, TRAIN, FetchableTable
 from kdgraph.data.tables.table_files import ArrayFile
 from kdgraph.errors import DataError
 
@@ -39,7 +39,7 @@ def test_vectors():
     )
     np.testing.assert_array_equal(data.X, X)
     assert data.facts["path"] == "my.npz" and data.facts["shape"] == [4, 3]
-    assert isinstance(ArrayFile("my.npz"), Fetched)
+    assert isinstance(ArrayFile("my.npz"), FetchableTable)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8, np.float64])

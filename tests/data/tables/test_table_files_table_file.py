@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Fetched
+from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, FetchableTable
 from kdgraph.data.tables import ScoreFile, TextFile
 from kdgraph.data.tables.table_files import TableFile
 from kdgraph.errors import DataError, NotAtHand, ParameterError
@@ -66,7 +66,7 @@ def test_all_kinds_of_files_give_the_same_table(path):
         and data.facts["n_columns"] == 3
         and len(data.facts["sha256"]) == 16
     )
-    assert isinstance(source, Fetched)
+    assert isinstance(source, FetchableTable)
 
 
 ARFF = """% people

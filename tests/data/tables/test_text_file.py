@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from kdgraph.data.dataset import Fetched
+from kdgraph.data.dataset import FetchableTable
 from kdgraph.data.tables import TextFile
 from kdgraph.errors import DataError, NotAtHand
 
@@ -50,7 +50,7 @@ def test_columns_of_a_table(ending):
     )
     assert data.classes[data.y].tolist() == LABELS
     assert len(data.feature_names) == 64
-    assert isinstance(source, Fetched)
+    assert isinstance(source, FetchableTable)
 
 
 def test_a_folder_for_each_class():

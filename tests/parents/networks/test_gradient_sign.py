@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import ExtraTreesClassifier
 
 from kdgraph.data.dataset import Dataset, OodSet, Splits
-from kdgraph.data.ood import Several
+from kdgraph.data.ood import CompositeOod
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from kdgraph.parents.networks import ConvolutionalNetwork, FastGradientSign
 from kdgraph.parents.networks.gradient_sign import (
@@ -179,7 +179,7 @@ def test_several_sets_are_moved_against_one_network_and_other_rows_or_settings_a
         key: FastGradientSign(network(max_epochs=1, random_state=None), n=n, levels=[8])
         for key, n in (("few", 5), ("more", 9))
     }
-    few, more = Several(sources).sets(splits, np.random.default_rng(0))
+    few, more = CompositeOod(sources).sets(splits, np.random.default_rng(0))
     assert len(few.X) == 5 and len(more.X) == 9 and few.facts == more.facts and fitted == [400]
     assert _train_cached(little, splits.train) is _train_cached(
         network(max_epochs=1, random_state=None), splits.train
@@ -187,7 +187,7 @@ def test_several_sets_are_moved_against_one_network_and_other_rows_or_settings_a
     _train_cached(little, splits.calibration)
     _train_cached(network(max_epochs=2), splits.calibration)
     assert fitted == [400, 100, 100] and len(_network_cache) == _MAX_CACHED_NETWORKS
-    again = Several(sources).sets(
+    again = CompositeOod(sources).sets(
         splits, np.random.default_rng(0)
     )  # it is forgotten by now, and trained as before
     np.testing.assert_array_equal(next(iter(again)).X, few.X)
