@@ -33,8 +33,8 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     VERMILLION,
     add_axes,
-    shorten_text,
     new_figure,
+    shorten_text,
     style_context,
 )
 from kdgraph.metrics import auroc

@@ -23,7 +23,15 @@ from experiments.common.runs import Record, runs_of
 from experiments.p3.panels import Curve, Panel, side_by_side
 from experiments.p3.records import APHD, IN, by_seed, table_of
 from kdgraph.data.simulations import PointCloud
-from kdgraph.figures.style import BLUE, GREEN, VERMILLION, PlotStyle, add_axes, new_figure, style_context
+from kdgraph.figures.style import (
+    BLUE,
+    GREEN,
+    VERMILLION,
+    PlotStyle,
+    add_axes,
+    new_figure,
+    style_context,
+)
 
 PAPER = Path(__file__).parent
 """Its folder."""
@@ -37,7 +45,11 @@ METHODS = {
     "knn": "k-NN",
 }
 """By the names of their runs; sets of 100 rows in the first two, single rows in the others."""
-SETS = {IN: PlotStyle(BLUE), "lines": PlotStyle(VERMILLION, marker="^"), "squares": PlotStyle(GREEN, marker="D")}
+SETS = {
+    IN: PlotStyle(BLUE),
+    "lines": PlotStyle(VERMILLION, marker="^"),
+    "squares": PlotStyle(GREEN, marker="D"),
+}
 
 
 def beside(records: Sequence[Record]) -> str:

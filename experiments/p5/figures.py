@@ -201,7 +201,10 @@ def of_simulation(folder: Path) -> Drawn:
         "training, s": _by_size(plain, "training"),
         "prediction, s": _by_size(plain, "prediction"),
     }
-    yield "figure4_seconds", plot_boxes_by_setting(seconds, "rows, both networks", log=tuple(seconds))
+    yield (
+        "figure4_seconds",
+        plot_boxes_by_setting(seconds, "rows, both networks", log=tuple(seconds)),
+    )
     yield from _by_k(frame)
 
 

@@ -20,8 +20,8 @@ from kdgraph.figures.style import (
     LABEL_SIZE,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     new_figure,
+    shorten_text,
     style_context,
 )
 from kdgraph.results.comparison.ranks import Ranks

@@ -45,7 +45,9 @@ class Scaling:
     size: np.ndarray | float = 1.0
 
     @classmethod
-    def fit(cls, X: np.ndarray, scale: ScalingName, categorical: np.ndarray | None = None) -> Scaling:
+    def fit(
+        cls, X: np.ndarray, scale: ScalingName, categorical: np.ndarray | None = None
+    ) -> Scaling:
         """The scaling that ``scale`` means for training rows X: Float[n, d], or images, for which
         it must be "none".
 
@@ -469,7 +471,7 @@ def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     Examples
     --------
     >>> table = Dataset.from_labels("letters", np.zeros((3, 1)), ["a", "b", "c"])
-    >>> in_half(table, "first").tolist(), in_half(table, "second").tolist()
+    >>> is_in_class_half(table, "first").tolist(), is_in_class_half(table, "second").tolist()
     ([True, False, False], [False, True, True])
     """
     if half is None:

@@ -106,12 +106,17 @@ class SplitSizes:
                 f"log_share is a share of a table's rows, but {name} is a simulation; give n_learn"
             )
         if self.n_train is None and self.n_learn is None:
-            train, calibration = replace(self, n_train=_DEFAULT_SIMULATED_ROWS)._train_calibration_sizes(0)
+            train, calibration = replace(
+                self, n_train=_DEFAULT_SIMULATED_ROWS
+            )._train_calibration_sizes(0)
             if train + calibration > (self.max_learn or math.inf):
                 train, calibration = self._train_calibration_sizes(self.max_learn or 0)
         else:
             train, calibration = self._train_calibration_sizes(0)
-        return _check_not_empty(name, RoleSizes(train, calibration, self._n_test_rows(0, default=_DEFAULT_SIMULATED_ROWS)))
+        return _check_not_empty(
+            name,
+            RoleSizes(train, calibration, self._n_test_rows(0, default=_DEFAULT_SIMULATED_ROWS)),
+        )
 
     def of_table(self, name: str, n: int) -> RoleSizes:
         """Rows of the table ``name`` of ``n`` rows.
@@ -142,11 +147,14 @@ class SplitSizes:
                 " n_train or log_share"
             )
         test = self._n_test_rows(
-            n if found is None else found.test, default=_DEFAULT_TEST_FRACTION if found is None else 1.0
+            n if found is None else found.test,
+            default=_DEFAULT_TEST_FRACTION if found is None else 1.0,
         )
         rest = n - test if found is None else found.calibration
         calibration = _limit_rows(
-            _resolve_row_count(_first_specified(self.n_calibration, self.n_learn), max(rest, 0), 1.0, math.floor),
+            _resolve_row_count(
+                _first_specified(self.n_calibration, self.n_learn), max(rest, 0), 1.0, math.floor
+            ),
             self.max_learn,
         )
         counts = RoleSizes(0, calibration, test)
@@ -154,7 +162,9 @@ class SplitSizes:
             raise DataError(
                 f"{name} has {n} rows, too few for {self._requested_sizes(counts)}; ask for fewer"
             )
-        return _check_not_empty(name, counts, ("n_test",) if test == n else ("n_calibration", "n_test"))
+        return _check_not_empty(
+            name, counts, ("n_test",) if test == n else ("n_calibration", "n_test")
+        )
 
     def of_roles(self, name: str, found: RoleSizes) -> RoleSizes:
         """Rows of the table ``name``, whose source prescribes roles: all of them, unless fewer are
@@ -165,10 +175,15 @@ class SplitSizes:
         test = self._n_test_rows(found.test, default=1.0)
         if found.calibration:
             train = _limit_rows(
-                _resolve_row_count(_first_specified(self.n_train, self.n_learn), found.train, 1.0, round), self.max_learn
+                _resolve_row_count(
+                    _first_specified(self.n_train, self.n_learn), found.train, 1.0, round
+                ),
+                self.max_learn,
             )
             counts = RoleSizes(
-                train, _resolve_row_count(self.n_calibration, found.calibration, 1.0, math.floor), test
+                train,
+                _resolve_row_count(self.n_calibration, found.calibration, 1.0, math.floor),
+                test,
             )
             too_many = counts.train > found.train or counts.calibration > found.calibration
         else:
@@ -186,7 +201,10 @@ class SplitSizes:
         return _check_not_empty(name, counts)
 
     def _n_test_rows(self, n: int, *, default: float) -> int:
-        return _limit_rows(_resolve_row_count(_first_specified(self.n_test, default), n, 1.0, math.ceil), self.max_test)
+        return _limit_rows(
+            _resolve_row_count(_first_specified(self.n_test, default), n, 1.0, math.ceil),
+            self.max_test,
+        )
 
     def _train_calibration_sizes(self, rest: int) -> tuple[int, int]:
         """Rows that train and that calibrate, of ``rest`` that do not test."""
@@ -194,7 +212,9 @@ class SplitSizes:
             train = _resolve_row_count(self.n_train, rest, 1.0, round)
             if self.n_calibration is None:
                 return train, round(_CALIBRATION_TO_TRAIN_RATIO * train)
-            return train, _resolve_row_count(self.n_calibration, rest, _DEFAULT_CALIBRATION_FRACTION, math.floor)
+            return train, _resolve_row_count(
+                self.n_calibration, rest, _DEFAULT_CALIBRATION_FRACTION, math.floor
+            )
         most = _limit_rows(rest, self.max_learn)
         if self.log_share is not None:
             learn = round(
@@ -202,9 +222,15 @@ class SplitSizes:
                 * max(most, _MIN_LOG_SAMPLE) ** self.log_share
             )
         else:
-            learn = _resolve_row_count(self.n_learn, rest, 1.0, round) if self.n_learn is not None else most
+            learn = (
+                _resolve_row_count(self.n_learn, rest, 1.0, round)
+                if self.n_learn is not None
+                else most
+            )
             learn = _limit_rows(learn, self.max_learn)
-        calibration = _resolve_row_count(self.n_calibration, learn, _DEFAULT_CALIBRATION_FRACTION, math.floor)
+        calibration = _resolve_row_count(
+            self.n_calibration, learn, _DEFAULT_CALIBRATION_FRACTION, math.floor
+        )
         return max(learn - calibration, 0), calibration
 
     def _requested_sizes(self, counts: RoleSizes) -> str:
@@ -225,7 +251,9 @@ def _limit_rows(n: int, most: int | None) -> int:
     return n if most is None else min(n, most)
 
 
-def _resolve_row_count(size: RowCount, of: int, default: float, rounding: Callable[[float], int]) -> int:
+def _resolve_row_count(
+    size: RowCount, of: int, default: float, rounding: Callable[[float], int]
+) -> int:
     """A number of rows as it is, a share of ``of`` rows rounded; 6 decimals are kept first, because
     0.1 * 30 is above 3.
     """
@@ -234,7 +262,9 @@ def _resolve_row_count(size: RowCount, of: int, default: float, rounding: Callab
     return max(rounding(round((default if size is None else size) * of, 6)), 0)
 
 
-def _check_not_empty(name: str, counts: RoleSizes, needed: Collection[str] = tuple(_EMPTY_ROLE_REASONS)) -> RoleSizes:
+def _check_not_empty(
+    name: str, counts: RoleSizes, needed: Collection[str] = tuple(_EMPTY_ROLE_REASONS)
+) -> RoleSizes:
     for role, reason in _EMPTY_ROLE_REASONS.items():
         if role in needed and getattr(counts, role.removeprefix("n_")) == 0:
             raise DataError(f"{name}: {role} is 0, and without such rows {reason}")

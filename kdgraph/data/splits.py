@@ -25,8 +25,8 @@ from kdgraph.data.dataset import (
     Dataset,
     PosteriorSimulation,
     RegressionSimulation,
-    ScalingName,
     Scaling,
+    ScalingName,
     Simulation,
     Splits,
     Table,
@@ -175,7 +175,9 @@ def grouped_split(
     rows_of_class = np.zeros((len(values), int(y.max()) + 1))
     np.add.at(rows_of_class, (group, y), 1)
     orders = [rng.permutation(len(values)) for _ in range(_N_GROUP_ORDERS)]
-    divided = [np.split(order, _part_ends(rows_of_class[order].sum(axis=1), sizes)) for order in orders]
+    divided = [
+        np.split(order, _part_ends(rows_of_class[order].sum(axis=1), sizes)) for order in orders
+    ]
     best = divided[int(np.argmin([_class_imbalance(rows_of_class, each) for each in divided]))]
     parts = []
     for chosen, size in zip(best, sizes, strict=True):

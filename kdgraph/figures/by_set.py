@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import RunFigureData, register_figure, ood_set_title
+from kdgraph.figures.run_figures import RunFigureData, ood_set_title, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
@@ -22,12 +22,12 @@ from kdgraph.figures.style import (
     PlotStyle,
     add_axes,
     confidence_axis_start,
-    shorten_text,
     legend_label,
     new_figure,
     note_above,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
 )
 
 _LEFT, _RIGHT, _BOTTOM, _HEIGHT, _TITLE = (
@@ -93,7 +93,10 @@ def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) 
                 axes,
                 title,
                 floor,
-                [(float(sets[title][name].mean()), role) for name, role in styles_by_name(names).items()],
+                [
+                    (float(sets[title][name].mean()), role)
+                    for name, role in styles_by_name(names).items()
+                ],
             )
         _draw_legend(panels[next(iter(sets))], names)
         *_, last = panels.values()
@@ -112,7 +115,9 @@ def _make_panels(titles: list[str], key: float) -> tuple[Figure, dict[str, Axes]
     }
 
 
-def _draw_histogram(axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, role: PlotStyle) -> None:
+def _draw_histogram(
+    axes: Axes, label: str, confidence: np.ndarray, edges: np.ndarray, role: PlotStyle
+) -> None:
     """The parent is a filled shape behind, the methods are outlines; a line from top to bottom is
     at the mean.
     """
@@ -132,7 +137,9 @@ def _draw_histogram(axes: Axes, label: str, confidence: np.ndarray, edges: np.nd
     )
 
 
-def _format_axes(axes: Axes, title: str, floor: float, means: Sequence[tuple[float, PlotStyle]]) -> None:
+def _format_axes(
+    axes: Axes, title: str, floor: float, means: Sequence[tuple[float, PlotStyle]]
+) -> None:
     axes.set(xlim=(floor, 1 + 0.01 * (1 - floor)), ylabel="share")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(3))
@@ -151,7 +158,9 @@ def _format_axes(axes: Axes, title: str, floor: float, means: Sequence[tuple[flo
         )
     note_above(
         axes,
-        shorten_text(cast("Figure", axes.figure), title, NOTE_SIZE, _WIDTH - _MEAN * len(words) / 72),
+        shorten_text(
+            cast("Figure", axes.figure), title, NOTE_SIZE, _WIDTH - _MEAN * len(words) / 72
+        ),
         floor,
         "left",
         3,

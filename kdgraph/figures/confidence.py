@@ -21,12 +21,12 @@ from kdgraph.figures.style import (
     CurveBands,
     add_axes,
     confidence_axis_start,
-    shorten_text,
     label_line_ends,
     new_figure,
     note_above,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
     text_size,
 )
 
@@ -110,7 +110,10 @@ def _format_axes(axes: Axes, radii: np.ndarray, id_radius: float, low: float) ->
 
 
 def _check_curves(
-    curves: Mapping[str, np.ndarray], radii: np.ndarray, bands: CurveBands | None, band_of: str | None
+    curves: Mapping[str, np.ndarray],
+    radii: np.ndarray,
+    bands: CurveBands | None,
+    band_of: str | None,
 ) -> None:
     if not curves or radii.ndim != 1 or len(radii) < 2 or (np.diff(radii) <= 0).any():
         raise ValueError("confidence_against_radius needs a curve and two or more increasing radii")
@@ -131,7 +134,11 @@ def plot_confidence_against_radius_from_run(run: RunFigureData) -> Any:
     """Mean confidence on spheres around the data."""
     shells = [found for found in run.evaluation.predictions if "radius" in found.params]
     shells.sort(key=lambda shell: shell.params["radius"])
-    if len(shells) < 2 or (curves := mean_confidence_by_set(run, shells)) is None or run.prior is None:
+    if (
+        len(shells) < 2
+        or (curves := mean_confidence_by_set(run, shells)) is None
+        or run.prior is None
+    ):
         return None
     return plot_confidence_against_radius(
         curves, np.array([shell.params["radius"] for shell in shells]), run.prior

@@ -28,11 +28,11 @@ from kdgraph.figures.style import (
     PARENT_STYLE,
     VERMILLION,
     add_axes,
-    shorten_text,
     draw_legend_above,
     legend_height,
     legend_label,
     new_figure,
+    shorten_text,
     style_context,
 )
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
@@ -126,7 +126,9 @@ def plot_confidence_curves(
         for place, (title, found) in enumerate(panels.items()):
             axes = grid.axes(figure, place, foot)
             _draw_panel(axes, found, _assign_styles(panels.values()), identity is not None, begin)
-            axes.set_title(shorten_text(figure, title, NOTE_SIZE, grid.panel), fontsize=NOTE_SIZE, pad=3)
+            axes.set_title(
+                shorten_text(figure, title, NOTE_SIZE, grid.panel), fontsize=NOTE_SIZE, pad=3
+            )
             axes.tick_params(
                 labelsize=_TICK_SIZE,
                 labelbottom=place + grid.columns >= len(panels),
@@ -196,7 +198,9 @@ def _draw_panel(
             gid="identity",
         )
     for i, (name, bins) in enumerate(found.histograms.items()):
-        _draw_steps(axes, name, bins, of_set[name], low, (0.5 if len(of_set) == 1 else (0.4, 0.6)[i]))
+        _draw_steps(
+            axes, name, bins, of_set[name], low, (0.5 if len(of_set) == 1 else (0.4, 0.6)[i])
+        )
     for name, (score, confidence) in found.curves.items():
         color, dashes = of_curve[name]
         here = np.asarray(score) >= low
@@ -304,7 +308,9 @@ def _legend_entries(panels: Collection[ClassPanel], identity: str | None) -> Ite
         )
 
 
-def _label_axes(figure: Figure, grid: _Grid, foot: float, score_label: str, note: str | None) -> None:
+def _label_axes(
+    figure: Figure, grid: _Grid, foot: float, score_label: str, note: str | None
+) -> None:
     width, height = figure.get_size_inches()
     line: dict[str, Any] = {"ha": "center", "va": "bottom"}
     figure.text(
@@ -404,7 +410,9 @@ def plot_confidence_by_class_from_run(
     shown = sorted(np.argsort(-often, kind="stable")[:at_most].tolist())
     panels = {}
     for k in (k for k in shown if often[k]):
-        curve = _method_curve(run, k, parents) or _confidence_cloud(k, tops[run.names[0]], tops[run.names[1]])
+        curve = _method_curve(run, k, parents) or _confidence_cloud(
+            k, tops[run.names[0]], tops[run.names[1]]
+        )
         histograms = {
             name: _class_reliability_bins(k, top, np.asarray(sets[name].y), bins, strategy)
             for name, top in parents.items()
@@ -419,7 +427,9 @@ def plot_confidence_by_class_from_run(
         if len(panels) < n_classes
         else None
     )
-    return plot_confidence_curves(panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out)
+    return plot_confidence_curves(
+        panels, identity=f"{run.names[0]} (the score)", low=low, note=left_out
+    )
 
 
 def _parent_top_label(run: RunFigureData, found: Predictions) -> TopLabel:
@@ -428,7 +438,9 @@ def _parent_top_label(run: RunFigureData, found: Predictions) -> TopLabel:
     return tops[run.names[0]]
 
 
-def _method_curve(run: RunFigureData, k: int, parents: Mapping[str, TopLabel]) -> _ScoreCurve | None:
+def _method_curve(
+    run: RunFigureData, k: int, parents: Mapping[str, TopLabel]
+) -> _ScoreCurve | None:
     """The method's own curve over the scores of all rows that are predicted as the class, if it has
     one and nothing stands after it.
     """

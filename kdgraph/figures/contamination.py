@@ -21,13 +21,13 @@ from kdgraph.figures.style import (
     GREY,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     draw_legend_above,
+    legend_handles,
     legend_height,
     new_figure,
-    legend_handles,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
 )
 from kdgraph.parameters import Count
 

@@ -18,13 +18,13 @@ from kdgraph.figures.style import (
     LABEL_SIZE,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     draw_legend_above,
+    legend_handles,
     legend_height,
     new_figure,
-    legend_handles,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
 )
 
 _LEFT, _RIGHT, _TOP, _BOTTOM, _BETWEEN, _HEIGHT = (
@@ -64,7 +64,7 @@ def pearson_overall_and_within(x: RunValues, y: RunValues) -> tuple[float, float
 
     >>> x = {"a": np.array([0.0, 0.1, 0.0, 0.1]), "b": np.array([1.0, 1.1, 1.0, 1.1])}
     >>> y = {"a": np.array([0.0, 0.0, 0.1, 0.1]), "b": np.array([1.0, 1.0, 1.1, 1.1])}
-    >>> [round(r, 3) for r in pearson(x, y)]
+    >>> [round(r, 3) for r in pearson_overall_and_within(x, y)]
     [0.99, 0.0]
     """
     unit_x, unit_y = (
@@ -78,7 +78,9 @@ def pearson_overall_and_within(x: RunValues, y: RunValues) -> tuple[float, float
         )
         for name in x
     ]
-    over_all = _pearson_r(np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs]))
+    over_all = _pearson_r(
+        np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
+    )
     within = _pearson_r(
         np.concatenate([a - a.mean() for a, _ in pairs]),
         np.concatenate([b - b.mean() for _, b in pairs]),

@@ -16,8 +16,8 @@ from kdgraph.figures.style import (
     GREY,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     new_figure,
+    shorten_text,
     style_context,
 )
 

@@ -25,13 +25,13 @@ from kdgraph.figures.style import (
     LABEL_SIZE,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     mean_and_sd_over_runs,
     new_figure,
     posterior_colormap,
+    shorten_text,
+    split_in_two_lines,
     style_context,
     text_size,
-    split_in_two_lines,
 )
 
 _EDGE, _PAD, _LONGEST, _BETWEEN = (
@@ -150,7 +150,8 @@ def plot_group_tables(
 def _footnote(tables: Sequence[GroupTable], rows: Sequence[float], of: str | None) -> str:
     spread = f"mean and sd of {of}; " if of else ""
     without = np.any(
-        [np.isnan(each).all(axis=0) for table in tables for each in _values_by_run(table.values)], axis=0
+        [np.isnan(each).all(axis=0) for table in tables for each in _values_by_run(table.values)],
+        axis=0,
     )
     why = (
         "no number" if (np.asarray(rows)[without] > 0).any() else "no rows"
@@ -199,12 +200,16 @@ class _TableLayout:
             + _EDGE
         )
         lefts = [left + i * (one + _BETWEEN) for i in range(len(tables))]
-        lines = max(len(split_in_two_lines(blank, name, LABEL_SIZE, cell - 0.03)) for name in groups)
+        lines = max(
+            len(split_in_two_lines(blank, name, LABEL_SIZE, cell - 0.03)) for name in groups
+        )
         above = (3 + _LINE * (notes + lines)) / 72 + _TITLE
         row = _ROW + (
             _EXTRA_ROW_HEIGHT
             if any(
-                table.behind and len(each) > 1 for table in tables for each in _values_by_run(table.values)
+                table.behind and len(each) > 1
+                for table in tables
+                for each in _values_by_run(table.values)
             )
             else 0.0
         )
@@ -222,7 +227,9 @@ def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
     """Cells with their numbers; the worst of each row framed."""
     each = _values_by_run(table.values)
     mean, sd = (np.array(found) for found in zip(*map(mean_and_sd_over_runs, each), strict=True))
-    behind = [_group_medians(rows) for rows in _values_by_run(table.behind)] if table.behind else None
+    behind = (
+        [_group_medians(rows) for rows in _values_by_run(table.behind)] if table.behind else None
+    )
     colors, norm = _cell_colors(table.scale, mean)
     axes.imshow(
         np.ma.masked_invalid(mean),
@@ -237,12 +244,18 @@ def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
         small = [] if np.isnan(sd[i, j]) else [f"± {_format_number(float(sd[i, j]), signed=False)}"]
         small += [f"n {behind[i][j]:.0f}"] if behind else []
         r, g, b, _ = (float(part) for part in colors(float(norm(mean[i, j]))))
-        _write_cell(axes, int(i), int(j), value, small, _text_color_on(r, g, b), 1 / (72 * sheet.row))
+        _write_cell(
+            axes, int(i), int(j), value, small, _text_color_on(r, g, b), 1 / (72 * sheet.row)
+        )
     for i, row in enumerate(np.abs(mean)):
         if not np.isnan(row).all():
             axes.add_patch(
                 Rectangle(
-                    (float(np.nanargmax(row)) - 0.47, i - 0.46), 0.94, 0.92, **_WORST_FRAME, gid="worst"
+                    (float(np.nanargmax(row)) - 0.47, i - 0.46),
+                    0.94,
+                    0.92,
+                    **_WORST_FRAME,
+                    gid="worst",
                 )
             )
     axes.tick_params(length=0, pad=3)

@@ -11,8 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import RunFigureData, single_parameter, register_figure, ood_set_title
-from kdgraph.figures.style import FULL_WIDTH, add_axes, shorten_text, new_figure, style_context
+from kdgraph.figures.run_figures import (
+    RunFigureData,
+    ood_set_title,
+    register_figure,
+    single_parameter,
+)
+from kdgraph.figures.style import FULL_WIDTH, add_axes, new_figure, shorten_text, style_context
 
 if TYPE_CHECKING:
     from kdgraph.base import Predictions
@@ -62,7 +67,9 @@ def plot_image_row(images: Sequence[np.ndarray], titles: Sequence[str]) -> Figur
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
             axes.set_title(
-                "\n".join(shorten_text(figure, line, _TITLE_SIZE, side) for line in title.split("\n")),
+                "\n".join(
+                    shorten_text(figure, line, _TITLE_SIZE, side) for line in title.split("\n")
+                ),
                 fontsize=_TITLE_SIZE,
                 linespacing=1.1,
             )

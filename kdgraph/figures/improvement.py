@@ -17,7 +17,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
-from kdgraph.figures.panels import CurvesByGroup, CurvesByQuantity, RepeatedCurves, check_repeated_curves
+from kdgraph.figures.panels import (
+    CurvesByGroup,
+    CurvesByQuantity,
+    RepeatedCurves,
+    check_repeated_curves,
+)
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
@@ -26,13 +31,13 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     PlotStyle,
     add_axes,
-    shorten_text,
     label_line_ends,
     new_figure,
     note_above,
-    styles_by_name,
     set_log_scale,
+    shorten_text,
     style_context,
+    styles_by_name,
     text_size,
 )
 

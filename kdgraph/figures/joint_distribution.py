@@ -22,8 +22,8 @@ from kdgraph.figures.style import (
     GREY,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     new_figure,
+    shorten_text,
     style_context,
     text_size,
 )
@@ -78,7 +78,10 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
     kept = np.sort(often)
     shares = [_normalize_counts(counts, axis)[np.ix_(kept, kept)] for axis in (1, 0)]
     shown = counts[np.ix_(kept, kept)]
-    words = [np.where(shown > 0, shown.astype(str), ""), *(_format_hundredths(share) for share in shares)]
+    words = [
+        np.where(shown > 0, shown.astype(str), ""),
+        *(_format_hundredths(share) for share in shares),
+    ]
     shades = [np.log1p(shown) / np.log1p(shown.max()), *shares]
     with style_context():
         sheet = _MatrixLayout.of([str(classes[k]) for k in kept])

@@ -25,7 +25,12 @@ from matplotlib.ticker import MaxNLocator
 
 from kdgraph.errors import ConfigError
 from kdgraph.figures.posterior import PlotExtent
-from kdgraph.figures.run_figures import RunFigureData, columns_by_model, select_column, register_figure
+from kdgraph.figures.run_figures import (
+    RunFigureData,
+    columns_by_model,
+    register_figure,
+    select_column,
+)
 from kdgraph.figures.style import (
     BLACK,
     BLUE,
@@ -34,10 +39,10 @@ from kdgraph.figures.style import (
     ID_SHADE,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     new_figure,
     note_above,
     posterior_colormap,
+    shorten_text,
     style_context,
 )
 from kdgraph.metrics import reliability_bins
@@ -140,7 +145,9 @@ def plot_lce_landscape(
                     "left",
                     17,
                 )
-        _draw_error_colorbar(add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend)
+        _draw_error_colorbar(
+            add_axes(figure, width - _RIGHT + 0.1, _BOTTOM, 0.1, panel), scale, extend
+        )
     return figure
 
 
@@ -177,7 +184,12 @@ def _draw_rows(
 
 
 def _format_map(
-    axes: Axes, points: np.ndarray, id_box: PlotExtent | None, axis_names: tuple[str, str], *, first: bool
+    axes: Axes,
+    points: np.ndarray,
+    id_box: PlotExtent | None,
+    axis_names: tuple[str, str],
+    *,
+    first: bool,
 ) -> None:
     """Limits around Float[n, 2] and the box, which is shaded; names of the features, that of the
     second only where ``first``.
@@ -370,7 +382,9 @@ def plot_lce_of_bins(
                 one,
                 max(1.04 * highest, _SHORTEST),
             )
-            caption = shorten_text(figure, _bin_caption(one), _CAPTION_SIZE, FULL_WIDTH - _LEFT_LOCAL_BINS)
+            caption = shorten_text(
+                figure, _bin_caption(one), _CAPTION_SIZE, FULL_WIDTH - _LEFT_LOCAL_BINS
+            )
             y = (bottom + _HEIGHT + _CAPTION - 0.02) / figure.get_figheight()
             figure.text(_LEFT_LOCAL_BINS / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
             if place == 0:
@@ -408,7 +422,9 @@ def _draw_error_cdf(axes: Axes, one: ConfidenceBin, highest: float) -> None:
     """The share of rows up to each LCE."""
     sizes = np.sort(np.abs(one.slce[~np.isnan(one.slce)]))
     share = np.arange(1, len(sizes) + 1) / len(sizes)
-    axes.step(np.r_[0, sizes, max(highest, sizes[-1])], np.r_[0, share, 1], where="post", **_CDF_LINE)
+    axes.step(
+        np.r_[0, sizes, max(highest, sizes[-1])], np.r_[0, share, 1], where="post", **_CDF_LINE
+    )
     axes.axvline(sizes.mean(), **_MEAN_LINE)
     axes.axvline(abs(one.error), **_BIN_ERROR_LINE)
     axes.set(xlim=(0, highest), ylim=(0, 1.02), xlabel="LCE", ylabel="share of rows")
@@ -499,5 +515,7 @@ def plot_lce_of_bins_from_run(
         here = {column: values[index == b] for column, values in rows.items()}
         points = np.column_stack([here["x1"], here["x2"]])
         edges = float(found.lower[b]), float(found.upper[b])
-        drawn.append(ConfidenceBin(title, *edges, points, here["slce"], here["n_eff"], float(error[b])))
+        drawn.append(
+            ConfidenceBin(title, *edges, points, here["slce"], here["n_eff"], float(error[b]))
+        )
     return plot_lce_of_bins(drawn, bandwidth=float(rows["bandwidth"][0]))

@@ -16,7 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from kdgraph.figures.local import MIN_EFFECTIVE_ROWS
-from kdgraph.figures.run_figures import RunFigureData, columns_by_model, select_column, register_figure
+from kdgraph.figures.run_figures import (
+    RunFigureData,
+    columns_by_model,
+    register_figure,
+    select_column,
+)
 from kdgraph.figures.style import (
     COLUMN_WIDTH,
     FULL_WIDTH,
@@ -24,17 +29,17 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     PlotStyle,
     add_axes,
-    shorten_text,
     draw_legend_above,
-    legend_height,
     label_line_ends,
+    legend_handles,
+    legend_height,
     mean_and_sd_over_runs,
     new_figure,
     note_above,
-    legend_handles,
-    styles_by_name,
     set_log_scale,
+    shorten_text,
     style_context,
+    styles_by_name,
     text_size,
 )
 
@@ -120,10 +125,14 @@ def plot_lce_against_bandwidth(
     _check_spaces(spaces, band_of)
     names = list(next(iter(spaces.values())).mlce)
     with style_context():
-        figure, panels, labels = _make_panels(list(spaces), names, banded=band_of is not None, log=log)
+        figure, panels, labels = _make_panels(
+            list(spaces), names, banded=band_of is not None, log=log
+        )
         for column, (title, curves) in enumerate(spaces.items()):
             x = np.asarray(curves.bandwidths, dtype=np.float64)
-            for axes, (what, drawn, behind) in zip(panels[title], _panel_contents(curves), strict=True):
+            for axes, (what, drawn, behind) in zip(
+                panels[title], _panel_contents(curves), strict=True
+            ):
                 alpha = (
                     0.13 if len(names) <= _MAX_LABELLED_CURVES else 0.07
                 )  # bands of many lie over each other
@@ -143,7 +152,9 @@ def plot_lce_against_bandwidth(
                     labels and column == len(spaces) - 1 and drawn is not behind
                 ):  # the last is logarithmic, and its lines are the same
                     ends = [float(mean_and_sd_over_runs(drawn[name])[0][-1]) for name in names]
-                    label_line_ends(axes, labels, ends, [role.color for role in styles_by_name(names).values()])
+                    label_line_ends(
+                        axes, labels, ends, [role.color for role in styles_by_name(names).values()]
+                    )
         _share_limits(list(panels.values()), log=log)
         _draw_note(figure, panels, band_of)
     return figure
@@ -177,7 +188,8 @@ def _make_panels(
     title = _TITLE if len(titles) > 1 else 0.0
     note = _NOTE if banded and not title else 0.0  # two lines
     figure = new_figure(
-        whole, _BOTTOM + sum(heights) + 2 * _GAP + title + note + _TOP + legend_height(handles, whole)
+        whole,
+        _BOTTOM + sum(heights) + 2 * _GAP + title + note + _TOP + legend_height(handles, whole),
     )
     draw_legend_above(figure, handles)
     bottoms = [_BOTTOM + sum(heights[row + 1 :]) + _GAP * (2 - row) for row in range(3)]
@@ -218,7 +230,10 @@ def _draw_curve(
             x, low, high, color=role.color, alpha=alpha, linewidth=0, gid=f"band {name}"
         )
     axes.plot(x, middle, label=name, **line)
-    for size, here in ((_MARKER, behind >= MIN_EFFECTIVE_ROWS), (_FEW_MARKER, behind < MIN_EFFECTIVE_ROWS)):
+    for size, here in (
+        (_MARKER, behind >= MIN_EFFECTIVE_ROWS),
+        (_FEW_MARKER, behind < MIN_EFFECTIVE_ROWS),
+    ):
         marks: dict[str, Any] = {
             **line,
             "linestyle": "",
@@ -347,7 +362,9 @@ def plot_lce_against_bandwidth_from_run(
 
     ``tables`` are keys in ``metrics``, which may have measured in different spaces.
     """
-    spaces = {_space_title(key): curves for key in tables if (curves := _lce_curves(run, key)) is not None}
+    spaces = {
+        _space_title(key): curves for key in tables if (curves := _lce_curves(run, key)) is not None
+    }
     return plot_lce_against_bandwidth(spaces) if spaces else None
 
 

@@ -25,12 +25,12 @@ from kdgraph.figures.style import (
     VERMILLION,
     YELLOW,
     add_axes,
-    shorten_text,
     legend_label,
     new_figure,
+    shorten_text,
+    split_in_two_lines,
     style_context,
     text_size,
-    split_in_two_lines,
 )
 
 _LEFT, _RIGHT, _NAME, _HEIGHT = 0.46, 0.06, 0.13, 1.9  # inches; a line of a class name

@@ -20,8 +20,8 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     VERMILLION,
     add_axes,
-    shorten_text,
     new_figure,
+    shorten_text,
     style_context,
 )
 from kdgraph.parameters import OpenFraction
@@ -94,7 +94,9 @@ def plot_interval_misses(
             _draw_misses(axes, points, found)
             axes.set(xlabel=axis_names[0], ylabel=axis_names[1] if i == 0 else "")
             axes.tick_params(labelleft=i == 0)
-            axes.set_title(shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE, pad=12)
+            axes.set_title(
+                shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE, pad=12
+            )
             share = f"{100 * np.mean(found != 0):.1f} % missed, {100 * (1 - level):.3g} % expected"
             axes.annotate(
                 share,

@@ -16,7 +16,15 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from kdgraph.figures.run_figures import RunFigureData, register_figure
-from kdgraph.figures.style import BLACK, add_axes, shorten_text, legend_label, new_figure, styles_by_name, style_context
+from kdgraph.figures.style import (
+    BLACK,
+    add_axes,
+    legend_label,
+    new_figure,
+    shorten_text,
+    style_context,
+    styles_by_name,
+)
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _BOTTOM, _HEAD, _GAP = 0.62, 0.12, 0.4, 0.26, 0.66  # inches

@@ -16,17 +16,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from kdgraph.figures.run_figures import RunFigureData, register_figure, ood_set_title
+from kdgraph.figures.run_figures import RunFigureData, ood_set_title, register_figure
 from kdgraph.figures.style import (
     BLACK,
     COLUMN_WIDTH,
     NOTE_SIZE,
     PlotStyle,
     add_axes,
-    shorten_text,
     new_figure,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
 )
 from kdgraph.metrics import auroc
 from kdgraph.parameters import Count
@@ -107,7 +107,9 @@ def plot_ood_scores(
                     13,
                     BLACK,
                 )
-                _text_above(axes, f"AUROC {auroc(scores[name], test[name]):.3f}", "right", 3, role.color)
+                _text_above(
+                    axes, f"AUROC {auroc(scores[name], test[name]):.3f}", "right", 3, role.color
+                )
                 if row == 0:
                     _text_above(
                         axes,
@@ -129,10 +131,16 @@ def plot_ood_scores(
     return figure
 
 
-def _draw_histograms(axes: Axes, test: np.ndarray, out: np.ndarray, edges: np.ndarray, role: PlotStyle) -> None:
+def _draw_histograms(
+    axes: Axes, test: np.ndarray, out: np.ndarray, edges: np.ndarray, role: PlotStyle
+) -> None:
     axes.stairs(_bin_fractions(test, edges), edges, fill=True, color=_FILL, gid="test rows")
     axes.stairs(
-        _bin_fractions(out, edges), edges, color=role.color, linewidth=1.0, gid="out of distribution"
+        _bin_fractions(out, edges),
+        edges,
+        color=role.color,
+        linewidth=1.0,
+        gid="out of distribution",
     )  # dashes would hide narrow bins
     axes.set_xlim(edges[0], edges[-1] + 0.02 * (edges[-1] - edges[0]))
 
@@ -245,7 +253,10 @@ def plot_ood_scores_from_run(run: RunFigureData, *, at_most: Count = 3) -> Any:
     at_most : so many sets, the first ones: all that are one of a kind, and of a family of many the
         sphere of radius 2 or the one in the middle.
     """
-    found = {ood_set_title(one).replace("\n", ", "): one for one in map(_representative_set, run.families())}
+    found = {
+        ood_set_title(one).replace("\n", ", "): one
+        for one in map(_representative_set, run.families())
+    }
     scores = {f"{title}: {one.n:,} rows": _score_columns(run, one) for title, one in found.items()}
     sets = {title: said for title, said in list(scores.items())[:at_most] if said}
     test = _score_columns(run, run.test)
@@ -282,4 +293,6 @@ def _representative_set(family: list[Predictions]) -> Predictions:
     """
     outside = [found for found in family if not found.in_distribution] or family
     middle = outside[(len(outside) - 1) // 2]
-    return next((found for found in outside if found.params.get("radius") == _PREFERRED_RADIUS), middle)
+    return next(
+        (found for found in outside if found.params.get("radius") == _PREFERRED_RADIUS), middle
+    )

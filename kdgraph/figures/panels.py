@@ -29,12 +29,12 @@ from kdgraph.figures.style import (
     add_axes,
     check_class_points,
     draw_class_points,
-    shorten_text,
     legend_label,
     new_figure,
-    styles_by_name,
     set_log_scale,
+    shorten_text,
     style_context,
+    styles_by_name,
     text_size,
 )
 
@@ -119,7 +119,9 @@ def panel_positions(
     return {column: left + shift for column, shift in before.items()}, width
 
 
-def _draw_repeated(axes: Axes, measured: RepeatedCurves, *, labelled: bool, layered: bool = False) -> None:
+def _draw_repeated(
+    axes: Axes, measured: RepeatedCurves, *, labelled: bool, layered: bool = False
+) -> None:
     """Medians as lines and quartiles as bands; a single value of the parameter gives a point and a
     bar for each curve, side by side.
 
@@ -339,7 +341,10 @@ def plot_dataset_pages(
 
 
 def _plot_page(
-    panels: Mapping[str, CurvesByGroup], columns: list[PanelColumn], names: list[str], band_of: str | None
+    panels: Mapping[str, CurvesByGroup],
+    columns: list[PanelColumn],
+    names: list[str],
+    band_of: str | None,
 ) -> Figure:
     figure = new_figure(FULL_WIDTH, HEAD + len(panels) * HEIGHT + (len(panels) - 1) * GAP + BOTTOM)
     lefts, width = panel_positions(columns, _NAME, _TICKS)
@@ -428,7 +433,10 @@ _DATA_WIDTH = 0.72  # inches
 
 
 def plot_simulation_summary(
-    data: Mapping[str, tuple[np.ndarray, np.ndarray]], panels: Mapping[str, CurvesByGroup], *, band_of: str
+    data: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    panels: Mapping[str, CurvesByGroup],
+    *,
+    band_of: str,
 ) -> Figure:
     """One row for each simulation, as Figure 1 of Dey et al.: its data, then each quantity for each
     group of models.

@@ -28,11 +28,11 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     PlotStyle,
     add_axes,
-    shorten_text,
     legend_label,
     new_figure,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
     text_size,
 )
 from kdgraph.metrics import coverage_curve
@@ -163,7 +163,8 @@ def binomial_interval(n: int, share: np.ndarray) -> tuple[np.ndarray, np.ndarray
     from scipy.stats import binom
 
     return tuple(
-        binom.ppf(level, n, share) / n for level in ((1 - _BAND_PROBABILITY) / 2, (1 + _BAND_PROBABILITY) / 2)
+        binom.ppf(level, n, share) / n
+        for level in ((1 - _BAND_PROBABILITY) / 2, (1 + _BAND_PROBABILITY) / 2)
     )
 
 
@@ -183,7 +184,9 @@ def _draw_band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, lab
     )
 
 
-def _draw_coverage(above: Axes, below: Axes, label: str, found: CoverageCurve, role: PlotStyle) -> None:
+def _draw_coverage(
+    above: Axes, below: Axes, label: str, found: CoverageCurve, role: PlotStyle
+) -> None:
     above.plot(found.level, found.coverage, label=label, **role.line())
     below.plot(found.level, found.coverage - found.level, **role.line())
 
@@ -271,7 +274,10 @@ def plot_local_pit_histograms(cells: Mapping[str, Mapping[str, np.ndarray]]) -> 
             n = f" · {int(next(iter(found.values())).sum()):,} rows"
             room = width - text_size(figure, n, NOTE_SIZE)[0] - 0.05
             axes.set_title(
-                shorten_text(figure, cell, NOTE_SIZE, room) + n, fontsize=NOTE_SIZE, loc="left", pad=2.5
+                shorten_text(figure, cell, NOTE_SIZE, room) + n,
+                fontsize=NOTE_SIZE,
+                loc="left",
+                pad=2.5,
             )
         _draw_cells_head(figure, names)
     return figure

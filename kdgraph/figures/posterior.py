@@ -20,9 +20,9 @@ from kdgraph.figures.run_figures import RunFigureData, register_figure
 from kdgraph.figures.style import (
     FULL_WIDTH,
     add_axes,
-    shorten_text,
     new_figure,
     posterior_colormap,
+    shorten_text,
     style_context,
 )
 from kdgraph.parameters import Count, Positive
@@ -85,7 +85,9 @@ def plot_posterior_maps(
         for i, (title, values) in enumerate(maps.items()):
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, panel * aspect)
             axes.imshow(values, cmap=posterior_colormap(), norm=scale, extent=extent, aspect="auto")
-            _format_axes(axes, shorten_text(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0)
+            _format_axes(
+                axes, shorten_text(figure, title, _TITLE_SIZE, panel), axis_names, first=i == 0
+            )
             outline_training_box(axes, id_box, extent, labelled=i == 0)
             if i == 0 and points is not None:
                 axes.plot(
@@ -188,7 +190,9 @@ def _check_maps(maps: Mapping[str, np.ndarray], limits: tuple[float, float]) -> 
 
 
 @register_figure("posterior_maps")
-def plot_posterior_maps_from_run(run: RunFigureData, *, grid: Count = 150, reach: Positive = 2.0) -> Any:
+def plot_posterior_maps_from_run(
+    run: RunFigureData, *, grid: Count = 150, reach: Positive = 2.0
+) -> Any:
     """Maps of the first class's probability, beside the truth where it is known.
 
     Parameters

@@ -16,9 +16,9 @@ from kdgraph.figures.style import (
     add_axes,
     check_class_points,
     draw_class_points,
-    shorten_text,
     new_figure,
     posterior_colormap,
+    shorten_text,
     style_context,
 )
 
@@ -109,7 +109,9 @@ def plot_posterior_grid(
     return figure
 
 
-def _draw_content(axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], extent: PlotExtent) -> None:
+def _draw_content(
+    axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], extent: PlotExtent
+) -> None:
     if isinstance(content, tuple):
         draw_class_points(axes, *content)
     else:

@@ -23,11 +23,11 @@ from kdgraph.figures.style import (
     GREY,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     legend_label,
     new_figure,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
 )
 from kdgraph.parameters import Count
 
@@ -99,7 +99,9 @@ def plot_predictive_densities(rows: Sequence[PredictedRow], outcome: str = "y") 
             axes = add_axes(figure, _LEFT + i * (panel + _GAP), _BOTTOM, panel, _HEIGHT)
             _draw_row(axes, row)
             axes.set_xlabel(outcome)
-            axes.set_title(shorten_text(figure, row.title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3)
+            axes.set_title(
+                shorten_text(figure, row.title, NOTE_SIZE, panel), fontsize=NOTE_SIZE, pad=3
+            )
         lines = [Line2D([], [], linewidth=1.2) for _ in names]
         for line, role in zip(lines, (styles_by_name(names)[name] for name in names), strict=True):
             line.set(color=role.color, linestyle=role.linestyle)
@@ -167,7 +169,9 @@ may be far wider, the outer quarters need not be.
 
 
 @register_figure("predictive_densities")
-def plot_predictive_densities_from_run(run: RunFigureData, rows: Sequence[int] = (), n_rows: Count = 4) -> Any:
+def plot_predictive_densities_from_run(
+    run: RunFigureData, rows: Sequence[int] = (), n_rows: Count = 4
+) -> Any:
     """Densities of single test rows before and after recalibration, with the true one where it is
     known, and the outcome.
 

@@ -20,11 +20,11 @@ from kdgraph.figures.style import (
     GREY,
     PlotStyle,
     add_axes,
-    shorten_text,
     legend_label,
     new_figure,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
 )
 from kdgraph.metrics import ReliabilityBins, ece, reliability_bins
 from kdgraph.metrics.compat import Strategy
@@ -40,7 +40,10 @@ AccuracyIntervalName = Literal["wilson", "clopper_pearson"]
 
 
 def plot_reliability_diagram(
-    bins: Mapping[str, ReliabilityBins], *, ece: Mapping[str, float], interval: AccuracyIntervalName = "wilson"
+    bins: Mapping[str, ReliabilityBins],
+    *,
+    ece: Mapping[str, float],
+    interval: AccuracyIntervalName = "wilson",
 ) -> Figure:
     """Accuracy against confidence by bin with 95 % intervals, above the number of rows in each bin.
 
@@ -139,10 +142,15 @@ def clopper_pearson_interval(share: np.ndarray, count: np.ndarray) -> tuple[np.n
 
 
 _INTERVAL_FUNCTIONS = {"wilson": wilson_interval, "clopper_pearson": clopper_pearson_interval}
-_INTERVAL_NOTES = {"wilson": "bars: 95 % intervals", "clopper_pearson": "bars: exact 95 % intervals"}
+_INTERVAL_NOTES = {
+    "wilson": "bars: 95 % intervals",
+    "clopper_pearson": "bars: exact 95 % intervals",
+}
 
 
-def _draw_accuracy(axes: Axes, label: str, found: ReliabilityBins, role: PlotStyle, interval: AccuracyIntervalName) -> None:
+def _draw_accuracy(
+    axes: Axes, label: str, found: ReliabilityBins, role: PlotStyle, interval: AccuracyIntervalName
+) -> None:
     here = found.count > 0
     x, y = found.confidence[here], found.accuracy[here]
     low, high = _INTERVAL_FUNCTIONS[interval](y, found.count[here])
@@ -160,13 +168,17 @@ def _draw_counts(axes: Axes, name: str, found: ReliabilityBins, role: PlotStyle)
     )
 
 
-def _format_axes(above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval: AccuracyIntervalName) -> None:
+def _format_axes(
+    above: Axes, below: Axes, found: Sequence[ReliabilityBins], interval: AccuracyIntervalName
+) -> None:
     """Limits that leave out where nothing is: confidences from the lowest populated bin, accuracies
     from the lowest interval.
     """
     left = min(bins.lower[bins.count > 0].min() for bins in found)
     bottom = min(
-        _INTERVAL_FUNCTIONS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[0].min()
+        _INTERVAL_FUNCTIONS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[
+            0
+        ].min()
         for bins in found
     )
     bottom = np.floor(10 * min(bottom, left)) / 10
@@ -183,7 +195,11 @@ def _format_axes(above: Axes, below: Axes, found: Sequence[ReliabilityBins], int
 
 @register_figure("reliability_diagram")
 def plot_reliability_diagram_from_run(
-    run: RunFigureData, *, bins: Count = 15, strategy: Strategy = "uniform", interval: AccuracyIntervalName = "wilson"
+    run: RunFigureData,
+    *,
+    bins: Count = 15,
+    strategy: Strategy = "uniform",
+    interval: AccuracyIntervalName = "wilson",
 ) -> Any:
     """Accuracy against confidence on test rows, by bin.
 

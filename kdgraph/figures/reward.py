@@ -21,16 +21,16 @@ from kdgraph.figures.style import (
     GREY,
     NOTE_SIZE,
     add_axes,
-    shorten_text,
     draw_legend_above,
+    legend_handles,
     legend_height,
     mean_and_sd_over_runs,
     new_figure,
     note_above,
-    legend_handles,
-    styles_by_name,
     set_log_scale,
+    shorten_text,
     style_context,
+    styles_by_name,
 )
 
 _LEFT, _RIGHT, _BOTTOM, _GAP, _TOP = 0.5, 0.12, 0.36, 0.12, 0.06  # inches
@@ -122,7 +122,12 @@ def _draw_curve(
     role = styles_by_name(names)[name]
     middle, sd = mean_and_sd_over_runs(values)
     every = max(
-        1, int(np.ceil(len(x) * _MIN_MARKER_DISTANCE / (axes.get_window_extent().width / axes.figure.dpi)))
+        1,
+        int(
+            np.ceil(
+                len(x) * _MIN_MARKER_DISTANCE / (axes.get_window_extent().width / axes.figure.dpi)
+            )
+        ),
     )
     style = {"markersize": 3.0, "linewidth": 1.2, "markevery": (names.index(name) % every, every)}
     axes.plot(x, middle, label=name, zorder=2 if name == names[0] else 3, **role.line() | style)
@@ -149,7 +154,9 @@ def _format_axes(axes: Axes, ratios: np.ndarray, what: str) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
-def _check_curves(ratios: np.ndarray, reward: RewardCurves, unsure: RewardCurves, band_of: str | None) -> None:
+def _check_curves(
+    ratios: np.ndarray, reward: RewardCurves, unsure: RewardCurves, band_of: str | None
+) -> None:
     if ratios.ndim != 1 or len(ratios) < 2 or not (np.diff(ratios) > 0).all() or ratios[0] <= 0:
         raise ValueError("reward_against_ratio needs two or more increasing ratios above 0")
     if len(reward) < 2 or list(reward) != list(unsure):

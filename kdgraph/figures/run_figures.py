@@ -128,7 +128,8 @@ class RunFigureData:
     def top(self, found: Predictions) -> dict[str, TopLabel] | None:
         """Name → predicted classes and confidence of a set; None unless both models classify."""
         tops = {
-            name: _top_label(said) for name, said in zip(self.names, found.models.values(), strict=True)
+            name: _top_label(said)
+            for name, said in zip(self.names, found.models.values(), strict=True)
         }
         return (
             {name: top for name, top in tops.items() if top is not None}
@@ -182,7 +183,9 @@ def ood_set_title(found: Predictions) -> str:
     return f"{found.ood}\n{params}" if params else str(found.ood)
 
 
-def mean_confidence_by_set(run: RunFigureData, sets: list[Predictions]) -> dict[str, np.ndarray] | None:
+def mean_confidence_by_set(
+    run: RunFigureData, sets: list[Predictions]
+) -> dict[str, np.ndarray] | None:
     """Name → Float[s], mean confidence on each of the sets; None where a model does not
     classify.
     """

@@ -24,10 +24,10 @@ from kdgraph.figures.style import (
     PURPLE,
     VERMILLION,
     add_axes,
-    shorten_text,
     legend_label,
     new_figure,
     set_log_scale,
+    shorten_text,
     style_context,
 )
 from kdgraph.metrics import ReliabilityBins

@@ -19,12 +19,12 @@ from kdgraph.figures.style import (
     NOTE_SIZE,
     PlotStyle,
     add_axes,
-    shorten_text,
     legend_label,
     new_figure,
-    styles_by_name,
     set_log_scale,
+    shorten_text,
     style_context,
+    styles_by_name,
     text_size,
 )
 

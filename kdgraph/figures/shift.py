@@ -12,7 +12,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kdgraph.figures.run_figures import RunFigureData, mean_confidence_by_set, single_parameter, register_figure
+from kdgraph.figures.run_figures import (
+    RunFigureData,
+    mean_confidence_by_set,
+    register_figure,
+    single_parameter,
+)
 from kdgraph.figures.style import (
     BLACK,
     FULL_WIDTH,
@@ -21,12 +26,12 @@ from kdgraph.figures.style import (
     CurveBands,
     add_axes,
     confidence_axis_start,
-    shorten_text,
     label_line_ends,
     new_figure,
     note_above,
-    styles_by_name,
+    shorten_text,
     style_context,
+    styles_by_name,
     text_size,
 )
 
@@ -98,7 +103,10 @@ def plot_confidence_against_shift(
             if i % _PER_ROW == _PER_ROW - 1 or i == len(panels) - 1:
                 ends = [prior, *(float(curves[panel][name][-1]) for name in names)]
                 label_line_ends(
-                    axes, labels, ends, [BLACK, *(role.color for role in styles_by_name(names).values())]
+                    axes,
+                    labels,
+                    ends,
+                    [BLACK, *(role.color for role in styles_by_name(names).values())],
                 )
         if band_of:
             axes = panels[next(iter(curves))]

@@ -103,7 +103,10 @@ def styles_by_name(names: Sequence[str]) -> dict[str, PlotStyle]:
     """
     drawn = [name for name in names if name != "truth"]
     again = tuple(replace(role, linestyle=_DOTTED, filled=False) for role in METHOD_STYLES)
-    by_position = (PARENT_STYLE, *((METHOD_STYLES + again)[i % (2 * len(METHOD_STYLES))] for i in range(len(drawn))))
+    by_position = (
+        PARENT_STYLE,
+        *((METHOD_STYLES + again)[i % (2 * len(METHOD_STYLES))] for i in range(len(drawn))),
+    )
     return dict(zip(drawn, by_position, strict=False)) | (
         {"truth": TRUTH_STYLE} if "truth" in names else {}
     )
@@ -321,9 +324,14 @@ def spread_positions(
     blocks: list[list[float]] = []
     for value in np.asarray(wanted, dtype=np.float64)[order]:
         blocks.append([float(value)])
-        while len(blocks) > 1 and _lowest_position(blocks[-1], gap) - _highest_position(blocks[-2], gap) < gap:
+        while (
+            len(blocks) > 1
+            and _lowest_position(blocks[-1], gap) - _highest_position(blocks[-2], gap) < gap
+        ):
             blocks[-2:] = [blocks[-2] + blocks[-1]]
-    placed = np.concatenate([_lowest_position(block, gap) + gap * np.arange(len(block)) for block in blocks])
+    placed = np.concatenate(
+        [_lowest_position(block, gap) + gap * np.arange(len(block)) for block in blocks]
+    )
     rank = np.arange(len(placed))
     placed = np.maximum(np.minimum(placed, high - gap * rank[::-1]), low + gap * rank)
     result = np.empty(len(order))
@@ -454,7 +462,7 @@ def mean_and_sd_over_runs(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     The standard deviation is that of a sample, by s - 1. NaN where no run has a number, or, of the
     deviation, only one has.
 
-    >>> mean, sd = mean_and_sd(np.array([[1.0, 5.0, np.nan], [3.0, np.nan, np.nan]]))
+    >>> mean, sd = mean_and_sd_over_runs(np.array([[1.0, 5.0, np.nan], [3.0, np.nan, np.nan]]))
     >>> mean.tolist(), sd.round(3).tolist()
     ([2.0, 5.0, nan], [1.414, nan, nan])
     """

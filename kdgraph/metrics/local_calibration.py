@@ -153,7 +153,7 @@ def local_errors_at(
     --------
     >>> rows = {"confidence": [0.5] * 4, "correct": [True, True, False, False], "X": [[0.0], [0.1], [1.0], [1.1]]}
     >>> found = local_errors_at([[0.0], [1.0], [1.0]], [0.5, 0.5, 0.9], **rows)
-    >>> found.slce.round(2).tolist(), found.count.tolist()  # nobody said anything like 0.9
+    >>> found.slce.round(2).tolist(), found.count.tolist()  # nobody path_argument anything like 0.9
     ([[-0.5, 0.5, nan]], [4, 4, 0])
     """
     places, rows = _vectors("points", points), _vectors("X", X)

@@ -147,7 +147,7 @@ def _numba_cache() -> Path:
 
 
 def _data() -> Finding:
-    from kdgraph.data.openml.cache import cached_size, cache_folder, cached_ids
+    from kdgraph.data.openml.cache import cache_folder, cached_ids, cached_size
 
     def contents() -> str:
         here = cached_ids()

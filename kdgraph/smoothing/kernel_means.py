@@ -322,7 +322,7 @@ def local_means_by_distance(
     Examples
     --------
     >>> group = np.array([0, 0, 1])
-    >>> apart = lambda places, rows: np.where(group[places][:, None] == group[rows], 0, np.inf)
+    >>> apart = lambda panel_positions, rows: np.where(group[panel_positions][:, None] == group[rows], 0, np.inf)
     >>> local_means_by_distance(apart, 3, 3, [0.0, 1.0, 1.0], [1.0]).mean.tolist()
     [[0.5, 0.5, 1.0]]
     """

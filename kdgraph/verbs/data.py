@@ -94,7 +94,7 @@ def _id_in(path: Path, files: dict[str, Path]) -> int | None:
 
 
 def _list(words: Sequence[str], ids: dict[str, int]) -> int:
-    from kdgraph.data.openml.cache import cached_size, cache_folder, is_cached
+    from kdgraph.data.openml.cache import cache_folder, cached_size, is_cached
     from kdgraph.report.data_table import listing
 
     chosen = _named(words, ids)

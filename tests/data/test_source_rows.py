@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from kdgraph.data import Dataset, make_splits
 from kdgraph.data.dataset import Splits
 from kdgraph.data.images import ImageFiles
-from kdgraph.data.ood import PermutedColumns, LeftOutClasses, OtherDataset, ShiftedRows, Sphere
+from kdgraph.data.ood import LeftOutClasses, OtherDataset, PermutedColumns, ShiftedRows, Sphere
 from kdgraph.data.openml.tables import OpenmlTable
 from kdgraph.data.simulations import Spiral
 from kdgraph.data.tables import ArrayFile, ScoreFile, TableFile, TextFile

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.data.splits import grouped_split, class_quotas, stratified_split
+from kdgraph.data.splits import class_quotas, grouped_split, stratified_split
 
 
 @settings(max_examples=100, deadline=None)

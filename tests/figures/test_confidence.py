@@ -102,7 +102,9 @@ def test_spread_moves_as_little_as_possible() -> None:
             for i, j in pairwise(range(5))
         ],
     )
-    np.testing.assert_allclose(spread_positions(wanted, gap), best.x, atol=1e-6)  # the solver's tolerance
+    np.testing.assert_allclose(
+        spread_positions(wanted, gap), best.x, atol=1e-6
+    )  # the solver's tolerance
     np.testing.assert_array_equal(spread_positions([0.9, 0.1], gap), [0.9, 0.1])
 
 

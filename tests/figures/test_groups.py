@@ -223,7 +223,9 @@ def test_tables_that_cannot_be_drawn(tables, more, message: str) -> None:
 
 
 def run_with(table: list[dict]) -> RunFigureData:
-    return RunFigureData(None, Evaluation([], {"by_group": table}, []), (None, None), ("forest", "LoRe"))
+    return RunFigureData(
+        None, Evaluation([], {"by_group": table}, []), (None, None), ("forest", "LoRe")
+    )
 
 
 def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:

@@ -35,14 +35,18 @@ def test_dark_images_stay_dark() -> None:
 
 
 def test_pixels_are_square_whatever_the_shape() -> None:
-    figure = plot_image_row([images(1, shape=(4, 8))[0], images(1, shape=(8, 8))[0]], ["wide", "square"])
+    figure = plot_image_row(
+        [images(1, shape=(4, 8))[0], images(1, shape=(8, 8))[0]], ["wide", "square"]
+    )
     for axes in figure.axes:
         assert axes.get_aspect() == 1
 
 
 @pytest.mark.parametrize("n", [1, 3, 5, 13])
 def test_any_number_is_legible(n: int, assert_legible) -> None:
-    figure = plot_image_row(images(n), [f"a family with a long name\nparameter {i}" for i in range(n)])
+    figure = plot_image_row(
+        images(n), [f"a family with a long name\nparameter {i}" for i in range(n)]
+    )
     assert figure.get_size_inches()[0] <= 7 + 1e-9
     assert_legible(figure)
 

@@ -42,7 +42,9 @@ def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
     measured = lines(FOREST)
     measured.curves["KDF"][:6, -1] = np.nan
     axes = panel(
-        plot_improvement_summary({"forest": {"error": measured, "OCE": far(FOREST)}}, band_of="21 sets"),
+        plot_improvement_summary(
+            {"forest": {"error": measured, "OCE": far(FOREST)}}, band_of="21 sets"
+        ),
         "error",
     )
     for name in FOREST[1:]:
@@ -66,7 +68,9 @@ def test_a_line_is_the_median_and_bars_are_quartiles() -> None:
 def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
     measured = strips(FOREST)
     measured.curves["KDF"][:2] = np.nan
-    axes = panel(plot_improvement_summary({"forest": {"error": measured}}, band_of="21 sets"), "error")
+    axes = panel(
+        plot_improvement_summary({"forest": {"error": measured}}, band_of="21 sets"), "error"
+    )
     for lane, name in enumerate(FOREST[1:]):
         values = measured.curves[name][:, 0]
         values = values[~np.isnan(values)]
@@ -84,7 +88,9 @@ def test_a_strip_has_a_dot_a_data_set_a_bar_and_its_median() -> None:
 
 
 def test_dots_of_one_place_do_not_lie_over_each_other() -> None:
-    same = RepeatedCurves(np.array([1.0]), {"parent": np.zeros((9, 1)), "KDF": np.full((9, 1), 0.25)}, "")
+    same = RepeatedCurves(
+        np.array([1.0]), {"parent": np.zeros((9, 1)), "KDF": np.full((9, 1), 0.25)}, ""
+    )
     axes = panel(plot_improvement_summary({"forest": {"error": same}}, band_of="9 sets"), "error")
     (dots,) = [line for line in axes.lines if line.get_gid() == "dots KDF"]
     heights = np.sort(np.asarray(dots.get_ydata()))

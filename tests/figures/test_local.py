@@ -86,12 +86,16 @@ def test_a_row_without_neighbours_is_not_drawn() -> None:
     points, slce, n_eff = rows(5, ("kdf",))
     slce["kdf"][2] = n_eff["kdf"][2] = np.nan
     assert (
-        len(dots_of(plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
+        len(
+            dots_of(plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets()
+        )
         == 4
     )
     slce["kdf"][:] = np.nan
     assert (
-        len(dots_of(plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets())
+        len(
+            dots_of(plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets()
+        )
         == 0
     )
 
@@ -234,7 +238,9 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
         "worst bin: confidence in (0.6, 0.8], 4 rows; their average error +0.7500, mean LCE 0.7500"
         in texts
     )
-    with_small = texts_of(registered_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated"))
+    with_small = texts_of(
+        registered_figures()["lce_of_bins"](run, bins=5, min_count=2, of="calibrated")
+    )
     assert any(
         "confidence in (0.8, 1]" in text or "confidence in (0.4, 0.6]" in text
         for text in with_small

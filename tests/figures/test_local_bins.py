@@ -11,7 +11,9 @@ import pytest
 from kdgraph.figures import ConfidenceBin, plot_lce_of_bins
 
 
-def one_bin(title: str = "best bin", n: int = 40, error: float = 0.01, seed: int = 0) -> ConfidenceBin:
+def one_bin(
+    title: str = "best bin", n: int = 40, error: float = 0.01, seed: int = 0
+) -> ConfidenceBin:
     rng = np.random.default_rng(seed)
     return ConfidenceBin(
         title,
@@ -78,7 +80,9 @@ def test_few_rows_with_large_errors_do_not_take_the_axis_from_the_rest() -> None
 )
 def test_bins_are_legible(titles, assert_legible) -> None:
     assert_legible(
-        plot_lce_of_bins([one_bin(title, seed=i) for i, title in enumerate(titles)], bandwidth=0.0125)
+        plot_lce_of_bins(
+            [one_bin(title, seed=i) for i, title in enumerate(titles)], bandwidth=0.0125
+        )
     )
 
 

@@ -99,7 +99,9 @@ def test_colours_that_come_again_are_hatched() -> None:
 def test_a_missing_number_has_no_bar_to_see_and_keeps_its_place() -> None:
     given = numbers()
     given["STS"]["HTJ"] = [np.nan, np.nan]
-    figure, full = (plot_method_bars(values, ylabel="NLL", sets=SETS) for values in (given, numbers()))
+    figure, full = (
+        plot_method_bars(values, ylabel="NLL", sets=SETS) for values in (given, numbers())
+    )
     assert np.isnan(bars_of(figure, "STS", "test set 1")[PHANNS.index("HTJ")].get_height())
     same = [
         bars_of(one, "CwOC", "test set 2")[PHANNS.index("HTJ")].get_x() for one in (figure, full)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kdgraph.figures import (
-    RowMoments,
     PredictedRow,
+    RowMoments,
     plot_boxes_by_setting,
     plot_interval_misses,
     plot_local_pit_histograms,
@@ -140,11 +140,15 @@ def test_boxes_are_quartiles(assert_legible):
             "local_pit_histograms needs in every cell the same names",
         ),
         (
-            lambda: plot_local_pit_histograms({"a": {"x": np.array([1])}, "b": {"y": np.array([1])}}),
+            lambda: plot_local_pit_histograms(
+                {"a": {"x": np.array([1])}, "b": {"y": np.array([1])}}
+            ),
             "local_pit_histograms needs",
         ),
         (
-            lambda: plot_local_pit_histograms({"a": {"x": np.array([1, 2]), "y": np.array([1, 1])}}),
+            lambda: plot_local_pit_histograms(
+                {"a": {"x": np.array([1, 2]), "y": np.array([1, 1])}}
+            ),
             "local_pit_histograms needs",
         ),
         (

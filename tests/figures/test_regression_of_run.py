@@ -74,7 +74,8 @@ def test_misses_are_those_of_the_interval_and_need_a_plane():
 def test_a_panel_for_each_cell():
     run, _ = run_of(Heteroscedastic())
     titles = [
-        axes.get_title(loc="left") for axes in registered_figures()["local_pit_histograms"](run).axes
+        axes.get_title(loc="left")
+        for axes in registered_figures()["local_pit_histograms"](run).axes
     ]
     assert [title.split(", x1 ")[0] for title in titles] == ["cell 1", "cell 2", "cell 3"]
     assert sum(int(title.split(" · ")[1].removesuffix(" rows")) for title in titles) == 50
@@ -123,6 +124,8 @@ def test_a_classification_has_none(name):
     run, _ = run_of(Heteroscedastic())
     found = Predictions("test", 50, {}, {}, y=np.zeros(50))
     assert (
-        registered_figures()[name](RunFigureData(run.splits, Evaluation([], {}, [found]), run.models, NAMES))
+        registered_figures()[name](
+            RunFigureData(run.splits, Evaluation([], {}, [found]), run.models, NAMES)
+        )
         is None
     )

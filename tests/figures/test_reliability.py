@@ -120,7 +120,9 @@ def test_any_number_of_models_is_legible(bins, n: int, assert_legible) -> None:
 @pytest.mark.parametrize("interval", ["wilson", "clopper_pearson"])
 def test_one_row_one_bin(strategy, interval, assert_legible) -> None:
     found = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
-    assert_legible(plot_reliability_diagram({"forest": found}, ece={"forest": 0.0}, interval=interval))
+    assert_legible(
+        plot_reliability_diagram({"forest": found}, ece={"forest": 0.0}, interval=interval)
+    )
 
 
 def test_names_must_match(bins) -> None:

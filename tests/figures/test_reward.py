@@ -92,7 +92,9 @@ def test_markers_of_many_curves_are_not_all_at_the_same_ratios() -> None:
 @pytest.mark.parametrize("runs", [0, 3])
 def test_rewards_are_legible(names, runs: int, assert_legible) -> None:
     assert_legible(
-        plot_reward_against_ratio(RATIOS, *curves(names, runs), band_of="60 seeds" if runs else None)
+        plot_reward_against_ratio(
+            RATIOS, *curves(names, runs), band_of="60 seeds" if runs else None
+        )
     )
 
 

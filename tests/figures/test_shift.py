@@ -128,4 +128,6 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
 )
 def test_what_cannot_be_drawn(change: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plot_confidence_against_shift(**{"curves": CURVES, "values": VALUES, "prior": 0.5, **change})
+        plot_confidence_against_shift(
+            **{"curves": CURVES, "values": VALUES, "prior": 0.5, **change}
+        )

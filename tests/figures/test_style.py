@@ -24,12 +24,12 @@ from kdgraph.figures.style import (
     METHOD_STYLES,
     PARENT_STYLE,
     TRUTH_STYLE,
-    shorten_text,
-    new_figure,
     legend_handles,
+    new_figure,
+    shorten_text,
+    split_in_two_lines,
     styles_by_name,
     text_size,
-    split_in_two_lines,
 )
 
 
@@ -64,7 +64,8 @@ def test_svg_keeps_text_and_two_drawings_are_the_same_bytes(
 def test_saving_one_figure_twice_gives_the_same_bytes(draw, name: str, tmp_path: Path) -> None:
     figure = draw[name]()
     assert (
-        save_figure(figure, tmp_path / "a")[0].read_bytes() == save_figure(figure, tmp_path / "b")[0].read_bytes()
+        save_figure(figure, tmp_path / "a")[0].read_bytes()
+        == save_figure(figure, tmp_path / "b")[0].read_bytes()
     )
 
 
@@ -96,7 +97,9 @@ def test_threads_draw_the_same_figures(draw, tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         together = list(
             pool.map(
-                lambda i: save_figure(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[0].read_bytes(),
+                lambda i: save_figure(draw[names[i]](), tmp_path / f"thread_{i}", ["svg"])[
+                    0
+                ].read_bytes(),
                 range(len(names)),
             )
         )
@@ -120,7 +123,9 @@ def test_roles_are_given_by_position_and_truth_by_name() -> None:
         METHOD_STYLES[0],
         METHOD_STYLES[1],
     )
-    assert len({(role.color, role.marker) for role in (PARENT_STYLE, *METHOD_STYLES)}) == 1 + len(METHOD_STYLES)
+    assert len({(role.color, role.marker) for role in (PARENT_STYLE, *METHOD_STYLES)}) == 1 + len(
+        METHOD_STYLES
+    )
 
 
 def test_twelve_methods_look_different_and_the_thirteenth_begins_again() -> None:

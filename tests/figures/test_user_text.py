@@ -14,10 +14,10 @@ from kdgraph.figures import plot_pit_histogram, plot_reliability_diagram, save_f
 from kdgraph.figures.style import (
     PowerOfTenFormatter,
     add_axes,
-    shorten_text,
     legend_label,
     new_figure,
     set_log_scale,
+    shorten_text,
     text_size,
 )
 from kdgraph.metrics import reliability_bins

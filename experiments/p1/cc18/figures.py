@@ -104,7 +104,9 @@ def _strips(found: Tables, threshold: float) -> dict[str, RepeatedCurves]:
     return drawn
 
 
-def _against_rows(numbers: pd.DataFrame, found: Tables, threshold: float) -> dict[str, RepeatedCurves]:
+def _against_rows(
+    numbers: pd.DataFrame, found: Tables, threshold: float
+) -> dict[str, RepeatedCurves]:
     drawn = {}
     for metric, title in CURVES.items():
         name = metric if metric in set(numbers.metric) else "ece_by_edges"

@@ -249,7 +249,9 @@ def _plane(records: list[Record], variant: str) -> pd.DataFrame:
     )
 
 
-def _planar_row(plane: pd.DataFrame, dataset: str, variant: str) -> dict[str, dict[str, RepeatedCurves]]:
+def _planar_row(
+    plane: pd.DataFrame, dataset: str, variant: str
+) -> dict[str, dict[str, RepeatedCurves]]:
     """Group → quantity → curves of one planar simulation; groups without a run are left out."""
     if not len(plane):
         return {}

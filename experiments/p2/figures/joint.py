@@ -8,7 +8,15 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.p2.figures.study import Study
-from kdgraph.figures.style import BLUE, FULL_WIDTH, GREY, NOTE_SIZE, add_axes, new_figure, style_context
+from kdgraph.figures.style import (
+    BLUE,
+    FULL_WIDTH,
+    GREY,
+    NOTE_SIZE,
+    add_axes,
+    new_figure,
+    style_context,
+)
 
 ROWS = ("right", "wrong", "share right (Conf1)")
 NOT_KNOWN = (

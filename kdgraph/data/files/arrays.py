@@ -16,7 +16,13 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from kdgraph.data.files.paths import READ_ERRORS, open_bytes, path_argument, checked_suffix, unreadable_file_error
+from kdgraph.data.files.paths import (
+    READ_ERRORS,
+    checked_suffix,
+    open_bytes,
+    path_argument,
+    unreadable_file_error,
+)
 from kdgraph.errors import DataError
 
 

@@ -149,7 +149,11 @@ def read_layout(
         first = text.readline()
         excel = _EXCEL_SEPARATOR_LINE.fullmatch(first.rstrip("\r\n"))
         between = (
-            resolve_separator(separator) if separator is not None else excel[1] if excel else default
+            resolve_separator(separator)
+            if separator is not None
+            else excel[1]
+            if excel
+            else default
         )
         names = _read_header(text if excel else chain([first], text), between)
     finally:

@@ -45,7 +45,7 @@ def codec_name(encoding: str) -> str:
 
     Examples
     --------
-    >>> [codec_of(name) for name in ("UTF8", "utf_8_sig", "Latin-1", "windows-1252")]
+    >>> [codec_name(name) for name in ("UTF8", "utf_8_sig", "Latin-1", "windows-1252")]
     ['utf-8', 'utf-8-sig', 'iso8859-1', 'cp1252']
     """
     try:
@@ -133,7 +133,9 @@ def resolve_existing(path: str, key: str = "path", made_by: str | None = None) -
     folder = found.parent
     way_out = f"; make it by {made_by}" if made_by else ""
     if not os.path.isdir(folder):
-        raise NotAtHand(f"{path_argument(path, key)}: there is no folder {folder.resolve()}{way_out}")
+        raise NotAtHand(
+            f"{path_argument(path, key)}: there is no folder {folder.resolve()}{way_out}"
+        )
     raise NotAtHand(
         f"{path_argument(path, key)}: no such file in"
         f" {folder.resolve()}{way_out or did_you_mean(found.name, list_names(folder))}"
@@ -216,7 +218,9 @@ def check_text_start(where: str, start: bytes, codec: str) -> str:
     """
     if not start.strip():
         raise DataError(f"{where} is empty")
-    if kind := next((kind for magic, kind in _BINARY_SIGNATURES.items() if start.startswith(magic)), None):
+    if kind := next(
+        (kind for magic, kind in _BINARY_SIGNATURES.items() if start.startswith(magic)), None
+    ):
         raise DataError(f"{where} is {kind}, not text; its ending must say so")
     unmarked = codec_without_bom(where, start, codec)
     if encoding_from_bom(start):

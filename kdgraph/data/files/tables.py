@@ -23,12 +23,12 @@ import pandas as pd
 from kdgraph.data.dataset import ColumnKind
 from kdgraph.data.files.delimited import MISSING_CELLS, TextFormat, read_layout
 from kdgraph.data.files.paths import (
-    READ_ERRORS,
     DECOMPRESSORS,
+    READ_ERRORS,
     check_text,
+    checked_suffix,
     open_bytes,
     path_argument,
-    checked_suffix,
     unreadable_file_error,
 )
 from kdgraph.errors import DataError
@@ -37,7 +37,9 @@ FLOAT_INTEGER_LIMIT = 2**53
 """From here on neighbouring integers become the same float64."""
 INTEGER_PATTERN = re.compile(r"[+-]?\d+", re.ASCII)
 _LEADING_ZERO_PATTERN = re.compile(r"[+-]?0\d+", re.ASCII)
-_NUMERIC_ATTRIBUTE_PATTERN = re.compile(r"^(\s*@attribute\s.*\s)(numeric|integer|real)(\s*)$", re.IGNORECASE)
+_NUMERIC_ATTRIBUTE_PATTERN = re.compile(
+    r"^(\s*@attribute\s.*\s)(numeric|integer|real)(\s*)$", re.IGNORECASE
+)
 
 
 def parse_number_column(cells: pd.Series) -> pd.Series:
@@ -56,7 +58,7 @@ def parse_number_column(cells: pd.Series) -> pd.Series:
 
     Examples
     --------
-    >>> numbers_of_text(pd.Series(["9007199254740993", None, "12"])).tolist()
+    >>> parse_number_column(pd.Series(["9007199254740993", None, "12"])).tolist()
     [9007199254740993, <NA>, 12]
     """
     words = cells.dropna().unique()
@@ -252,7 +254,11 @@ def _read_parquet(path: Path) -> ParsedTable:
     if path.suffix.lower() in DECOMPRESSORS:
         raise DataError(f"{path_argument(path)}: parquet files are compressed inside; unpack it")
     try:
-        return ParsedTable(index_as_columns(path_argument(path), frame_from_arrow(parquet.ParquetFile(path).read())))
+        return ParsedTable(
+            index_as_columns(
+                path_argument(path), frame_from_arrow(parquet.ParquetFile(path).read())
+            )
+        )
     except (ArrowException, OSError) as error:
         raise DataError(
             f"{path_argument(path)} is no parquet file, or damaged: {_first_error_line(error)}"
@@ -343,7 +349,9 @@ def read_text_column(path: Path, form: TextFormat, name: str) -> pd.Series | Non
         )
 
 
-def _table_format_error(path: Path, error: BaseException, separator: str, n_names: int) -> DataError:
+def _table_format_error(
+    path: Path, error: BaseException, separator: str, n_names: int
+) -> DataError:
     if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
         cells = f"line {found[2]} has {found[3]} cells, and those before it {found[1]}"
     elif "does not match" in str(error):

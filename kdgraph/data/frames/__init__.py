@@ -6,9 +6,16 @@ from kdgraph.data.frames.columns import (
     ColumnName,
     ColumnOptions,
     ColumnRequirement,
+    column_names,
     from_frame,
     stringify_names,
-    column_names,
 )
 
-__all__ = ["ColumnName", "ColumnOptions", "ColumnRequirement", "from_frame", "stringify_names", "column_names"]
+__all__ = [
+    "ColumnName",
+    "ColumnOptions",
+    "ColumnRequirement",
+    "column_names",
+    "from_frame",
+    "stringify_names",
+]

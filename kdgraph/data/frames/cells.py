@@ -63,7 +63,7 @@ class MissingCells:
 def format_cell(value: Any) -> str:
     """Return a cell as a person would write it.
 
-    >>> plain(3.0), plain(0.25), plain("3.0")
+    >>> format_cell(3.0), format_cell(0.25), format_cell("3.0")
     ('3', '0.25', '3.0')
     """
     if (
@@ -101,7 +101,7 @@ def infer_numeric_type(column: pd.Series) -> pd.Series:
     Examples
     --------
     >>> from decimal import Decimal
-    >>> typed(pd.Series([Decimal("1.50"), None])).tolist(), typed(pd.Series([2**53 + 1, None], dtype=object)).tolist()
+    >>> infer_numeric_type(pd.Series([Decimal("1.50"), None])).tolist(), infer_numeric_type(pd.Series([2**53 + 1, None], dtype=object)).tolist()
     ([1.5, nan], [9007199254740993, <NA>])
     """
     if column.dtype != object:
@@ -147,7 +147,9 @@ def parse_integers(words: Any) -> np.ndarray:
     """Return the whole numbers among words as Int64[m] or UInt64[m]; none where one needs more
     bits, and is too large anyway.
     """
-    integers = integer_array([int(word) for word in words if INTEGER_PATTERN.fullmatch(word.strip())])
+    integers = integer_array(
+        [int(word) for word in words if INTEGER_PATTERN.fullmatch(word.strip())]
+    )
     return np.empty(0, dtype=np.int64) if integers is None else to_exact_numbers(integers)
 
 
@@ -202,7 +204,9 @@ _DIGITS_PATTERN = re.compile(
 _UNIT_PATTERN = re.compile(r"\s*((?:[^\W\d_]|[°²³%])(?:[^\W\d_]|[°²³%/*·^. ]){0,14}[23]?)")
 _ORDINAL_SUFFIXES = {"st", "nd", "rd", "th"}
 # One sign between all groups of three; behind them a decimal point or comma.
-_THOUSANDS_PATTERN = re.compile(r"\d{1,3}(?P<between>[.,'’_\s])\d{3}(?:(?P=between)\d{3})*(?:[.,]\d*)?")
+_THOUSANDS_PATTERN = re.compile(
+    r"\d{1,3}(?P<between>[.,'’_\s])\d{3}(?:(?P=between)\d{3})*(?:[.,]\d*)?"
+)
 _SPACES_AND_QUOTES = re.compile(r"[\s'’_]")
 
 
@@ -220,9 +224,9 @@ def classify_text(word: str) -> ClassifiedText:
 
     Examples
     --------
-    >>> [sort_of(word).sort for word in ("12.3%", "$1,200", "1,5", "1 200", "2020-01-31", "n.b.")]
+    >>> [classify_text(word).sort for word in ("12.3%", "$1,200", "1,5", "1 200", "2020-01-31", "n.b.")]
     ['percent sign', 'currency sign', 'comma', 'thousands separator', 'date', None]
-    >>> sort_of("70 kg"), sort_of("3rd").sort
+    >>> classify_text("70 kg"), classify_text("3rd").sort
     (Word(sort='unit', unit='kg'), None)
     """
     text = word.strip()
@@ -260,7 +264,9 @@ def classify_text(word: str) -> ClassifiedText:
         return ClassifiedText("comma")
     if "," in core or _SPACES_AND_QUOTES.search(core) or core.count(".") > 1:
         return ClassifiedText("thousands separator" if _has_thousands_groups(core) else None)
-    return ClassifiedText("sign" if signed or again or in_parentheses or not core.isascii() else "number")
+    return ClassifiedText(
+        "sign" if signed or again or in_parentheses or not core.isascii() else "number"
+    )
 
 
 def _strip_sign(text: str) -> tuple[str, bool]:
@@ -319,7 +325,9 @@ def dominant_form(words: np.ndarray, rows: np.ndarray) -> DominantForm:
     )
     n_disguised = rows[disguised].sum()
     if dates > half:
-        return DominantForm("date", "", next(i for i, (sort, _) in enumerate(sorts) if sort == "date"))
+        return DominantForm(
+            "date", "", next(i for i, (sort, _) in enumerate(sorts) if sort == "date")
+        )
     if n_disguised and plain + n_disguised > half:
         first = int(np.flatnonzero(disguised)[0])
         return DominantForm(sorts[first].sort, "", first)

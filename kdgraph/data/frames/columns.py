@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, ColumnKind, TaskSetting
-from kdgraph.data.frames.messages import unknown_column_error, warn_constant_columns, warn_duplicate_rows
+from kdgraph.data.dataset import ColumnKind, Dataset, TaskSetting
+from kdgraph.data.frames.messages import (
+    unknown_column_error,
+    warn_constant_columns,
+    warn_duplicate_rows,
+)
 from kdgraph.errors import DataError, NotAtHand
 from kdgraph.parameters import Count
 from kdgraph.wording import counted, some
@@ -132,9 +136,9 @@ def from_frame(
         features.
     """
     from kdgraph.data.frames.dates import convert_dates
-    from kdgraph.data.frames.features import encode_features, drop_row_index
+    from kdgraph.data.frames.features import drop_row_index, encode_features
     from kdgraph.data.frames.messages import ColumnSettings
-    from kdgraph.data.frames.targets import encode_target, task_facts, encode_groups, target_column
+    from kdgraph.data.frames.targets import encode_groups, encode_target, target_column, task_facts
 
     frame = _stringify_columns(name, frame)
     _check_column_names(name, frame, target, options)
@@ -207,7 +211,7 @@ def _first_numeric(name: str, categories: Sequence[Any], n: int) -> np.ndarray:
 def column_names(columns: ColumnName | Sequence[ColumnName] | None) -> list[str]:
     """Return the names of columns that are named as one, as several, or not at all.
 
-    >>> names_of("age"), names_of([2019, "a,b"]), names_of(None)
+    >>> curve_names("age"), curve_names([2019, "a,b"]), curve_names(None)
     (['age'], ['2019', 'a,b'], [])
     """
     named = stringify_names(columns)

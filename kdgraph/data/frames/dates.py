@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_timedelta64_dtype
 
 from kdgraph.data.frames.cells import MissingCells, format_cell
-from kdgraph.data.frames.messages import ColumnSettings, ColumnReference
+from kdgraph.data.frames.messages import ColumnReference, ColumnSettings
 from kdgraph.errors import DataError
 from kdgraph.overrides import override
 from kdgraph.wording import some
@@ -47,7 +47,11 @@ _DATE_FORMATS = (
     *("%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y"),
 )
 _TIME_FORMATS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
-_ALL_FORMATS = (*_DATE_FORMATS, *(f"{day} {time}" for day, time in product(_DATE_FORMATS, _TIME_FORMATS)), *_TIME_FORMATS)
+_ALL_FORMATS = (
+    *_DATE_FORMATS,
+    *(f"{day} {time}" for day, time in product(_DATE_FORMATS, _TIME_FORMATS)),
+    *_TIME_FORMATS,
+)
 _NANOSECONDS_PER_DAY = 86_400 * 10**9
 
 
@@ -77,7 +81,7 @@ def to_days(column: pd.Series, form: str) -> np.ndarray:
 
     Examples
     --------
-    >>> days_of(pd.Series(["1970-01-02", "1970-01-01 06:00", "unknown"]), ISO).tolist()
+    >>> to_days(pd.Series(["1970-01-02", "1970-01-01 06:00", "unknown"]), ISO_FORMAT).tolist()
     [1.0, 0.25, nan]
     """
     if isinstance(column.dtype, pd.PeriodDtype):
@@ -88,7 +92,9 @@ def to_days(column: pd.Series, form: str) -> np.ndarray:
             if is_timedelta64_dtype(column.dtype)
             else column.astype(object).where(column.notna(), None)
         )
-        return _nanoseconds_to_days(pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]"))
+        return _nanoseconds_to_days(
+            pd.to_timedelta(cells, errors="coerce").to_numpy(dtype="timedelta64[ns]")
+        )
     if not is_datetime64_any_dtype(column.dtype):
         column = column.map(format_cell, na_action="ignore").astype(object)
         if form == ISO_FORMAT:  # a year or another number alone is no date
@@ -194,7 +200,9 @@ def _unambiguous_format(table: str, column: pd.Series, given: ColumnSettings) ->
 def _first_unparsable_row(column: pd.Series) -> int:
     """The first row whose cell does not fit the format that fits most cells."""
     first = column.dropna().iloc[:200]
-    best = min((ISO_FORMAT, *_ALL_FORMATS), key=lambda form: int(np.isnan(to_days(first, form)).sum()))
+    best = min(
+        (ISO_FORMAT, *_ALL_FORMATS), key=lambda form: int(np.isnan(to_days(first, form)).sum())
+    )
     return int(np.flatnonzero(np.isnan(to_days(column, best)) & column.notna().to_numpy())[0])
 
 
@@ -202,7 +210,11 @@ def _invalid_date_error(
     table: str, column: pd.Series, row: int, form: str | None, given: ColumnSettings
 ) -> DataError:
     cell = str(column.iloc[row])
-    others = " like the others" if form in (None, ISO_FORMAT, DURATION_FORMAT) else f" in the format {form}"
+    others = (
+        " like the others"
+        if form in (None, ISO_FORMAT, DURATION_FORMAT)
+        else f" in the format {form}"
+    )
     remedy = f"{given.adding('missing', [cell])} reads it as missing"
     rule = f"which is no date between 1678 and 2261{others}"
     return DataError(

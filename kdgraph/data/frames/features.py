@@ -20,20 +20,20 @@ from kdgraph.data.dataset import ColumnKind
 from kdgraph.data.files.tables import FLOAT_INTEGER_LIMIT, INTEGER_PATTERN
 from kdgraph.data.frames.cells import (
     MAX_CELL_VALUE,
-    MissingCells,
     DominantForm,
+    MissingCells,
     check_distinct_as_float,
+    classify_text,
     describe_form,
-    to_exact_numbers,
-    is_real_dtype,
     dominant_form,
     format_cell,
-    classify_text,
     infer_numeric_type,
+    is_real_dtype,
     parse_integers,
+    to_exact_numbers,
 )
-from kdgraph.data.frames.dates import is_date_type, date_overrides
-from kdgraph.data.frames.messages import NO_COLUMN_SETTINGS, ColumnSettings, ColumnReference
+from kdgraph.data.frames.dates import date_overrides, is_date_type
+from kdgraph.data.frames.messages import NO_COLUMN_SETTINGS, ColumnReference, ColumnSettings
 from kdgraph.errors import DataError
 from kdgraph.wording import some
 
@@ -48,7 +48,10 @@ _MAX_SUGGESTED_TEXTS = 12
 
 
 def encode_features(
-    table: str, features: pd.DataFrame, kinds: Mapping[str, ColumnKind], given: ColumnSettings = NO_COLUMN_SETTINGS
+    table: str,
+    features: pd.DataFrame,
+    kinds: Mapping[str, ColumnKind],
+    given: ColumnSettings = NO_COLUMN_SETTINGS,
 ) -> tuple[np.ndarray, tuple[CategoryNames, ...]]:
     """Encode every column of ``features``.
 
@@ -100,7 +103,11 @@ def _is_numpy_number(dtype: Any) -> bool:
 
 
 def _encode_column(
-    table: str, column: pd.Series, kind: ColumnKind | None, missing: MissingCells, given: ColumnSettings
+    table: str,
+    column: pd.Series,
+    kind: ColumnKind | None,
+    missing: MissingCells,
+    given: ColumnSettings,
 ) -> tuple[np.ndarray, CategoryNames]:
     """One column as floats, and the names of its codes."""
     where = ColumnReference(table, str(column.name), given)
@@ -117,7 +124,9 @@ def _encode_column(
             where, column, column.dropna().iloc[0] if column.notna().any() else dtype, missing
         )
     if is_real_dtype(dtype):
-        check_distinct_as_float(str(where), to_exact_numbers(column.dropna()), _categorical_or_drop_advice(where))
+        check_distinct_as_float(
+            str(where), to_exact_numbers(column.dropna()), _categorical_or_drop_advice(where)
+        )
     if is_numeric_dtype(dtype) or is_bool_dtype(dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan), None
     if isinstance(dtype, pd.CategoricalDtype) and kind is None:
@@ -167,7 +176,9 @@ def _check_integer_digits(where: str, words: np.ndarray, way_out: str) -> None:
     if (
         len(
             long := [
-                word for word in words if INTEGER_PATTERN.fullmatch(word.strip()) and abs(int(word)) >= 2**64
+                word
+                for word in words
+                if INTEGER_PATTERN.fullmatch(word.strip()) and abs(int(word)) >= 2**64
             ]
         )
         > 1
@@ -269,7 +280,11 @@ def _date_error(
 
 
 def _text_date_error(
-    where: ColumnReference, column: pd.Series, words: np.ndarray, found: DominantForm, missing: MissingCells
+    where: ColumnReference,
+    column: pd.Series,
+    words: np.ndarray,
+    found: DominantForm,
+    missing: MissingCells,
 ) -> DataError:
     strays = [word for word in words if classify_text(word).sort != "date"]
     return _date_error(where, column, words[found.first], missing, strays)
@@ -376,7 +391,9 @@ def check_numeric_features(
         )
 
 
-def _too_large_error(where: ColumnReference, row: int, value: float, *, can_be_read: bool) -> DataError:
+def _too_large_error(
+    where: ColumnReference, row: int, value: float, *, can_be_read: bool
+) -> DataError:
     found = f"{where} has {value!r} in row {row}"
     # Infinity as text: it is read as the number too, and JSON, in which records and schemas are,
     # has no such number.
@@ -410,7 +427,7 @@ def is_row_index(name: str, column: pd.Series) -> bool:
     It is if it has no name and holds whole numbers, or is named like an index and holds each of 0
     to n - 1, or of 1 to n, once, in any order.
 
-    >>> are_row_numbers("Unnamed: 0", pd.Series([7, 3])), are_row_numbers("row_id", pd.Series(range(30, 0, -1)))
+    >>> is_row_index("Unnamed: 0", pd.Series([7, 3])), is_row_index("row_id", pd.Series(range(30, 0, -1)))
     (True, True)
     """
     if _UNNAMED_INDEX_PATTERN.fullmatch(name):
@@ -480,7 +497,10 @@ def drop_row_index(
 
 
 def warn_row_numbering(
-    table: str, X: pd.DataFrame | np.ndarray, names: Sequence[str], given: ColumnSettings = NO_COLUMN_SETTINGS
+    table: str,
+    X: pd.DataFrame | np.ndarray,
+    names: Sequence[str],
+    given: ColumnSettings = NO_COLUMN_SETTINGS,
 ) -> None:
     """Warn of features of X [n, d] that count the rows in their order; where there is only one, it
     is meant.

@@ -40,7 +40,7 @@ class ColumnSettings:
     ) -> str:
         """Return the override that adds ``values`` to one of the lists.
 
-        >>> print(ColumnLists(drop=["id"]).adding("drop", ["zip code"]))
+        >>> print(ColumnSettings(drop=["id"]).adding("drop", ["zip code"]))
         'dataset.drop=[id,"zip code"]'
         """
         already = list(getattr(self, key))
@@ -68,7 +68,7 @@ class ColumnReference:
 
     Examples
     --------
-    >>> column = NamedColumn("my", "zip code", ColumnLists(drop=["id"]))
+    >>> column = ColumnReference("my", "zip code", ColumnSettings(drop=["id"]))
     >>> print(f"{column} is empty; leave it out: {column.dropped()}")
     my: column 'zip code' is empty; leave it out: 'dataset.drop=[id,"zip code"]'
     """
@@ -100,7 +100,7 @@ class ColumnReference:
 def unknown_column_error(where: str, key: str, column: str, known: Sequence[str]) -> DataError:
     """The error for a column that ``dataset.<key>`` names and ``where`` does not have.
 
-    >>> print(no_such_column("my", "target", "lable", ["age", "label"]))
+    >>> print(unknown_column_error("my", "target", "lable", ["age", "label"]))
     my has no column 'lable' (dataset.target); did you mean 'label'?
     """
     return DataError(

@@ -57,7 +57,9 @@ def roles_from_names(table: str, column: pd.Series, *, trains: bool = True) -> n
         if name.strip().lower() not in ROLE_NAMES:
             raise _unknown_role_error(where, name, names, column if trains else None)
     return _check_required_roles(
-        where, np.array([ROLE_NAMES[name.strip().lower()] for name in names])[codes.astype(int)], trains
+        where,
+        np.array([ROLE_NAMES[name.strip().lower()] for name in names])[codes.astype(int)],
+        trains,
     )
 
 
@@ -124,7 +126,7 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
     """
     import pandas as pd
 
-    from kdgraph.data.frames.cells import to_exact_numbers, infer_numeric_type
+    from kdgraph.data.frames.cells import infer_numeric_type, to_exact_numbers
 
     where = f"{table}: dataset.split_column='{column.name}'"
     if len(ends) > 2 or list(ends) != sorted(ends):
@@ -190,7 +192,12 @@ def _unknown_role_error(
     """The error for a split column that has ``name``; ``column`` where numbers in it can be cut by
     ``split_at``.
     """
-    from kdgraph.data.frames.cells import to_exact_numbers, is_real_dtype, format_cell, infer_numeric_type
+    from kdgraph.data.frames.cells import (
+        format_cell,
+        infer_numeric_type,
+        is_real_dtype,
+        to_exact_numbers,
+    )
 
     known = "train, calibration, test or unused (or True where a row tests)"
     if not all(re.fullmatch(r"[+-]?\d+(\.\d+)?", one) for one in names):

@@ -17,13 +17,13 @@ from kdgraph.data.frames.cells import (
     MAX_CELL_VALUE,
     check_distinct_as_float,
     describe_form,
-    to_exact_numbers,
-    is_real_dtype,
     dominant_form,
     format_cell,
     infer_numeric_type,
+    is_real_dtype,
+    to_exact_numbers,
 )
-from kdgraph.data.frames.dates import matching_formats, is_date_type
+from kdgraph.data.frames.dates import is_date_type, matching_formats
 from kdgraph.data.frames.features import sorted_codes
 from kdgraph.data.frames.messages import ColumnSettings
 from kdgraph.errors import DataError
@@ -77,7 +77,9 @@ def encode_group_column(
     return codes.astype(np.int64), names
 
 
-def largest_column_index(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarray, tuple[str, ...]]:
+def largest_column_index(
+    table: str, key: str, frame: pd.DataFrame
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Of each row the column with the largest value (its plurality), the first of equals; "other"
     where none is above 0. Ours.
 
@@ -102,7 +104,7 @@ def largest_column_index(table: str, key: str, frame: pd.DataFrame) -> tuple[np.
     Examples
     --------
     >>> import pandas as pd
-    >>> max_value, names = largest_column("t", "group", pd.DataFrame({"black": [0.2, 0.5, 0.0], "white": [0.7, 0.5, 0.0]}))
+    >>> max_value, names = largest_column_index("t", "group", pd.DataFrame({"black": [0.2, 0.5, 0.0], "white": [0.7, 0.5, 0.0]}))
     >>> [names[i] for i in max_value]
     ['white', 'black', 'other']
     """
@@ -245,14 +247,16 @@ def encode_target(
     return y, classes, decided
 
 
-def infer_task(target: pd.Series, kind: ColumnKind | None = None) -> Literal["classification", "regression"]:
+def infer_task(
+    target: pd.Series, kind: ColumnKind | None = None
+) -> Literal["classification", "regression"]:
     """What a target is where nobody says it.
 
     Text, categories and truth values are classes. Numbers are classes if all of them are whole and
     there are at most 20 different ones; a fraction among them, or more values than that, make it a
     regression.
 
-    >>> task_of(pd.Series([1, 2, 1])), task_of(pd.Series([1.0, 2.5, 1.0]))
+    >>> infer_task(pd.Series([1, 2, 1])), infer_task(pd.Series([1.0, 2.5, 1.0]))
     ('classification', 'regression')
     """
     if kind == "categorical":

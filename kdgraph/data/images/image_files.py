@@ -21,12 +21,23 @@ import numpy as np
 
 from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, Dataset
 from kdgraph.data.files.arrays import label_file_of, open_npz, read_idx
-from kdgraph.data.files.paths import resolve_existing, file_stem, path_argument, sha256_of
+from kdgraph.data.files.paths import file_stem, path_argument, resolve_existing, sha256_of
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.overrides import override
 from kdgraph.parameters import Count, check_parameters
 
-_PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+_PICTURE_SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".pgm",
+    ".ppm",
+)
 _GREY_MODES = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
 """Modes of Pillow that are grey, and what each is read as; all others are read as colours."""
 _PICTURE_ERRORS = (
@@ -148,7 +159,9 @@ _NPZ_ARRAY_NAMES = {
 """Names of the arrays of images and labels in .npz files, as they are published, and the role of
 their rows.
 """
-_SUPPORTED_FILES = ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
+_SUPPORTED_FILES = (
+    ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
+)
 
 
 @dataclass(frozen=True)
@@ -261,7 +274,9 @@ def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
             X = _scale_pixels(_to_channel_first(arrays[images], where), where)
             yield ImagePart(
                 X,
-                _check_image_labels(arrays[labels] if labels in arrays.files else None, len(X), where),
+                _check_image_labels(
+                    arrays[labels] if labels in arrays.files else None, len(X), where
+                ),
                 _NPZ_ARRAY_NAMES[images, labels],
             )
 
@@ -272,7 +287,9 @@ def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImageP
     for picture in read_pictures(path, unreadable):
         by_shape.setdefault(picture[0].shape, []).append(picture)
     if not by_shape:
-        raise DataError(f"{path_argument(path)} has no picture that can be read, of {len(unreadable or ())}")
+        raise DataError(
+            f"{path_argument(path)} has no picture that can be read, of {len(unreadable or ())}"
+        )
     parts = []
     for pictures in by_shape.values():
         pixels, folders, numbers = zip(*pictures, strict=True)
@@ -439,7 +456,9 @@ class ImageFiles:
         X = np.concatenate([images for images, _ in made])
         return (1 - X, ["inverted", *done]) if self.invert else (X, done)
 
-    def _labels_and_roles(self, parts: Sequence[ImagePart]) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    def _labels_and_roles(
+        self, parts: Sequence[ImagePart]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Labels Int[n], classes [K], roles Int8[n] or None."""
         from kdgraph.data.images.pixels import parse_image_labels
 
@@ -447,7 +466,8 @@ class ImageFiles:
         labels = [one for one in given if one is not None]
         if len(labels) == len(given):
             classes, y = np.unique(
-                parse_image_labels(np.concatenate(labels), path_argument(self.path)), return_inverse=True
+                parse_image_labels(np.concatenate(labels), path_argument(self.path)),
+                return_inverse=True,
             )
             if len(classes) > 1:
                 return y, classes, roles

@@ -88,7 +88,7 @@ class OpenmlImages:
         NotAtHand, DataError : in one line, if they cannot be had, or are no images of this shape
             with intensities from 0 to 255.
         """
-        from kdgraph.data.images.pixels import reshape_pixels, infer_pixel_layout, read_pixel_table
+        from kdgraph.data.images.pixels import infer_pixel_layout, read_pixel_table, reshape_pixels
         from kdgraph.data.openml.client import fetch_dataset
 
         data = fetch_dataset(self.id)

@@ -45,7 +45,9 @@ def read_pixel_table(data: OpenmlData, target: str, where: str) -> tuple[np.ndar
     """
     try:
         names, n, columns, labels = (
-            _read_parquet_pixels(data, target) if data.loader == "parquet" else _read_arff_pixels(data, target)
+            _read_parquet_pixels(data, target)
+            if data.loader == "parquet"
+            else _read_arff_pixels(data, target)
         )
         X = np.empty((n, len(names)), dtype=np.uint8)
         for j, (name, values) in enumerate(columns):
@@ -64,7 +66,9 @@ def read_pixel_table(data: OpenmlData, target: str, where: str) -> tuple[np.ndar
 _PixelColumns = Iterable[tuple[str, np.ndarray]]
 
 
-def _read_parquet_pixels(data: OpenmlData, target: str) -> tuple[Sequence[str], int, _PixelColumns, Iterable[Any]]:
+def _read_parquet_pixels(
+    data: OpenmlData, target: str
+) -> tuple[Sequence[str], int, _PixelColumns, Iterable[Any]]:
     """Names of the columns of pixels, number of rows, these columns some at a time, labels."""
     from pyarrow.parquet import ParquetFile
 
@@ -88,7 +92,9 @@ def _read_parquet_pixels(data: OpenmlData, target: str) -> tuple[Sequence[str], 
     )
 
 
-def _read_arff_pixels(data: OpenmlData, target: str) -> tuple[Sequence[str], int, _PixelColumns, Iterable[Any]]:
+def _read_arff_pixels(
+    data: OpenmlData, target: str
+) -> tuple[Sequence[str], int, _PixelColumns, Iterable[Any]]:
     """The same from a file that can only be read as a whole."""
     frame = read_cached_frame(data)
     labels = frame.pop(target)
@@ -142,7 +148,9 @@ def infer_pixel_layout(X: np.ndarray, shape: Sequence[int]) -> PixelLayout:
     layouts: tuple[PixelLayout, PixelLayout] = ("channel_first", "channel_last")
     if shape[0] == 1:
         return layouts[0]
-    some = [reshape_pixels(X[:_MAX_LAYOUT_IMAGES], shape, layout).astype(np.int16) for layout in layouts]
+    some = [
+        reshape_pixels(X[:_MAX_LAYOUT_IMAGES], shape, layout).astype(np.int16) for layout in layouts
+    ]
     roughness = [float(np.abs(np.diff(images, axis=3)).mean()) for images in some]
     return layouts[int(np.argmin(roughness))]
 

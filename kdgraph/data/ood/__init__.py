@@ -2,19 +2,19 @@
 other data, several of these.
 """
 
-from kdgraph.data.ood.other_data import LeftOutClasses, OtherDataset, CompositeOod
+from kdgraph.data.ood.other_data import CompositeOod, LeftOutClasses, OtherDataset
 from kdgraph.data.ood.shifts import PermutedColumns, ShapeShifts, ShiftedRows
 from kdgraph.data.ood.synthetic import Annulus, Box, GaussianNoise, Sphere, UniformNoise
 
 __all__ = [
     "Annulus",
     "Box",
-    "PermutedColumns",
+    "CompositeOod",
     "GaussianNoise",
     "LeftOutClasses",
     "OtherDataset",
+    "PermutedColumns",
     "ShapeShifts",
-    "CompositeOod",
     "ShiftedRows",
     "Sphere",
     "UniformNoise",

@@ -21,9 +21,9 @@ import numpy as np
 
 from kdgraph.data.dataset import (
     TEST,
+    ClassHalf,
     Dataset,
     FetchableTable,
-    ClassHalf,
     OodSet,
     OodSource,
     Simulation,
@@ -184,7 +184,9 @@ class OtherDataset:
             )  # of what matters where rows are learnt from
             table = self.source.load()
         tests = table.roles is not None and (table.roles == TEST).any()
-        among = np.flatnonzero(is_in_class_half(table, self.half) & (table.roles == TEST if tests else True))
+        among = np.flatnonzero(
+            is_in_class_half(table, self.half) & (table.roles == TEST if tests else True)
+        )
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows"
         rows += f" of the {self.half} half of the classes" if self.half else ""
@@ -248,7 +250,9 @@ def _check_same_columns(train: Dataset, X: np.ndarray, other: Dataset | None, na
     """
     if X.shape[1] != train.X.shape[1]:
         rule = f"and rows of {train.name}, which is trained on, have {train.X.shape[1]}"
-        raise DataError(f"rows of {name} have {X.shape[1]} features, {rule}; {_OTHER_DATASET_ADVICE}")
+        raise DataError(
+            f"rows of {name} have {X.shape[1]} features, {rule}; {_OTHER_DATASET_ADVICE}"
+        )
     categories = [
         of.categories if of is not None and of.is_categorical.any() else () for of in (train, other)
     ]
@@ -299,7 +303,9 @@ class LeftOutClasses:
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         classes = away.classes.tolist()
         named = ", ".join(map(str, classes[:_MAX_NAMED_CLASSES])) + (
-            f" and {len(classes) - _MAX_NAMED_CLASSES} more" if len(classes) > _MAX_NAMED_CLASSES else ""
+            f" and {len(classes) - _MAX_NAMED_CLASSES} more"
+            if len(classes) > _MAX_NAMED_CLASSES
+            else ""
         )
         rows = (
             f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows, class"

@@ -16,7 +16,7 @@ import numpy as np
 from kdgraph.data.dataset import Dataset, OodSet, Splits
 from kdgraph.data.ood.synthetic import set_generator
 from kdgraph.data.simulations.plane import balanced_labels
-from kdgraph.data.simulations.shapes import ShapeCanvas, PixelIntensity, half_axes
+from kdgraph.data.simulations.shapes import PixelIntensity, ShapeCanvas, half_axes
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check_parameters
 
@@ -191,7 +191,13 @@ class ShapeShifts:
         canvas = self._canvas(train)
         family = int(rng.integers(2**63))
         for name, parameter, values, draw, id_values in (
-            ("intensity", "intensity", self.intensities, self._paint_intensity_shift, (self.intensity,)),
+            (
+                "intensity",
+                "intensity",
+                self.intensities,
+                self._paint_intensity_shift,
+                (self.intensity,),
+            ),
             ("blend", "epsilon", self.epsilons, self._paint_blend, (0.0, 1.0)),
             ("ellipse", "axis", self.axes, self._paint_ellipses, (self.radius,)),
         ):
@@ -208,11 +214,15 @@ class ShapeShifts:
             )
         return ShapeCanvas(train.X.shape[2], train.X.shape[1], self.rotated, self.inside)
 
-    def _paint_intensity_shift(self, intensity: float, canvas: ShapeCanvas, rng: np.random.Generator) -> np.ndarray:
+    def _paint_intensity_shift(
+        self, intensity: float, canvas: ShapeCanvas, rng: np.random.Generator
+    ) -> np.ndarray:
         is_box = balanced_labels(self.n, 2, rng) == 1
         return canvas.paint(half_axes(is_box, self.radius, self.sides), is_box, intensity, rng)
 
-    def _paint_blend(self, epsilon: float, canvas: ShapeCanvas, rng: np.random.Generator) -> np.ndarray:
+    def _paint_blend(
+        self, epsilon: float, canvas: ShapeCanvas, rng: np.random.Generator
+    ) -> np.ndarray:
         """Eq. 20."""
         shares = []
         for is_box, share in (
@@ -226,6 +236,8 @@ class ShapeShifts:
             )
         return shares[0] + shares[1]
 
-    def _paint_ellipses(self, axis: float, canvas: ShapeCanvas, rng: np.random.Generator) -> np.ndarray:
+    def _paint_ellipses(
+        self, axis: float, canvas: ShapeCanvas, rng: np.random.Generator
+    ) -> np.ndarray:
         half = np.tile([axis, float(self.radius)], (self.n, 1))
         return canvas.paint(half, np.zeros(self.n, dtype=bool), self.intensity, rng)

@@ -133,7 +133,9 @@ class Sphere:
         family = int(rng.integers(2**63))
         unit = largest_norm(numeric_rows(train)) if self.unit == "max_norm" else 1.0
         for radius in map(float, self.radii):
-            X = random_directions(self.n, count_numeric_features(train), set_generator(family, radius), self.draw)
+            X = random_directions(
+                self.n, count_numeric_features(train), set_generator(family, radius), self.draw
+            )
             X *= unit * radius
             yield OodSet("sphere", match_training_rows(train, X, family), {"radius": radius})
 
@@ -273,7 +275,11 @@ class GaussianNoise:
         if self.clip is not None:
             low, high = map(float, self.clip)
             X = np.clip(X, low, high)
-        return [OodSet("gaussian", match_training_rows(train, X, draw_seed(rng)), {"std": float(self.std)})]
+        return [
+            OodSet(
+                "gaussian", match_training_rows(train, X, draw_seed(rng)), {"std": float(self.std)}
+            )
+        ]
 
 
 def random_directions(
@@ -329,7 +335,9 @@ class UniformNoise:
         return [OodSet("noise", _uniform_in_ranges(train, shape, rng))]
 
 
-def _uniform_in_ranges(train: Dataset, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _uniform_in_ranges(
+    train: Dataset, shape: tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray:
     """Float64[n, d]: uniform between the ends of each feature; NaN, a missing value, is no end."""
     low, high = (
         np.fmin.reduce(train.X),

@@ -133,7 +133,9 @@ def find_cached(id: int) -> OpenmlData | None:
     try:
         name, version = _child_text(root, "name"), int(_child_text(root, "version"))
     except (KeyError, ValueError) as error:
-        raise damaged_file_error(folder / "description.xml", f"no name or no version: {error}") from error
+        raise damaged_file_error(
+            folder / "description.xml", f"no name or no version: {error}"
+        ) from error
     words, md5 = _child_text(root, "description", ""), _child_text(root, "md5_checksum", "") or None
     return OpenmlData(id, name, version, target, tuple(left_out), words, md5, folder, file)
 

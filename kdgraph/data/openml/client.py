@@ -27,8 +27,8 @@ from kdgraph.data.dataset import TEST, TRAIN, UNUSED
 from kdgraph.data.openml.cache import (
     OpenmlData,
     cache_folder,
-    find_cached,
     damaged_file_error,
+    find_cached,
     import_openml,
     write_checksum,
 )

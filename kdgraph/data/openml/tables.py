@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from kdgraph.data.dataset import Dataset, ColumnKind, TaskSetting
-from kdgraph.data.frames import ColumnName, ColumnOptions, ColumnRequirement, from_frame, stringify_names, column_names
+from kdgraph.data.dataset import ColumnKind, Dataset, TaskSetting
+from kdgraph.data.frames import (
+    ColumnName,
+    ColumnOptions,
+    ColumnRequirement,
+    column_names,
+    from_frame,
+    stringify_names,
+)
 from kdgraph.errors import DataError
 from kdgraph.parameters import Count, Range, check_parameters
 
@@ -126,7 +133,13 @@ class OpenmlTable:
 
         target = self.target or self._default_target(data)
         group = column_names(self.group)
-        kept = {*column_names(target), *group, self.split_groups, self.split_column, *self.categorical}
+        kept = {
+            *column_names(target),
+            *group,
+            self.split_groups,
+            self.split_column,
+            *self.categorical,
+        }
         frame = read_cached_frame(data)
         frame = frame.drop(
             columns=[name for name in data.left_out if name in frame and name not in kept]
@@ -226,7 +239,9 @@ class Diamonds:
         NotAtHand, DataError : in one line, if it cannot be had, or does not have the columns and
             grades.
         """
-        return encode_grades(self._table().load(), self.grades == "one_hot", self.log_carat, self.columns)
+        return encode_grades(
+            self._table().load(), self.grades == "one_hot", self.log_carat, self.columns
+        )
 
     def _table(self) -> OpenmlTable:
         return OpenmlTable(_DIAMONDS_ID, target="price", task="regression", name=self.name)

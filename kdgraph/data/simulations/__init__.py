@@ -13,7 +13,12 @@ from __future__ import annotations
 from kdgraph.data.simulations.clouds import Blobs, Circles, Moons, Trunk
 from kdgraph.data.simulations.planar import Circle, GaussianXor, Polynomial, Sinewave, Spiral
 from kdgraph.data.simulations.plane import PlaneSimulation, paper_grid
-from kdgraph.data.simulations.regressions import FriedmanSimulation, Heteroscedastic, Rosenbrock, Tran20
+from kdgraph.data.simulations.regressions import (
+    FriedmanSimulation,
+    Heteroscedastic,
+    Rosenbrock,
+    Tran20,
+)
 from kdgraph.data.simulations.shapes import PointCloud, Shapes
 
 __all__ = [

@@ -192,7 +192,9 @@ class Spiral(PlaneSimulation):
         normal = log_wrapped_normal(from_arm, np.sqrt(self.noise_std**2 + spread)[:, None])
         exact = self._sample_angular_density(angle, r, m)
         return np.where(
-            exact > _MIN_FOURIER_DENSITY, np.log(np.maximum(exact, _MIN_FOURIER_DENSITY)), np.minimum(normal, np.log(_MIN_FOURIER_DENSITY))
+            exact > _MIN_FOURIER_DENSITY,
+            np.log(np.maximum(exact, _MIN_FOURIER_DENSITY)),
+            np.minimum(normal, np.log(_MIN_FOURIER_DENSITY)),
         )
 
     def _sample_angular_density(self, angle: np.ndarray, r: np.ndarray, m: int) -> np.ndarray:
@@ -303,7 +305,9 @@ class Circle(ScatterSimulation):
         return radius * np.column_stack([np.cos(t), np.sin(t)])
 
     def _log_densities_in_box(self, X: np.ndarray, n: int | None) -> np.ndarray:
-        before_cut = self._log_radial_density if self.noise == "radial" else self._log_per_axis_density
+        before_cut = (
+            self._log_radial_density if self.noise == "radial" else self._log_per_axis_density
+        )
         return before_cut(X) - np.log(self.kept)
 
     def _log_radial_density(self, X: np.ndarray) -> np.ndarray:
@@ -452,7 +456,10 @@ class Polynomial(CurveSimulation):
     name = "polynomial"
 
     def __init__(
-        self, noise_std: NoiseStd = 0.1, exponents: Sequence[Count] = (1, 3), truth: TruthName = "exact"
+        self,
+        noise_std: NoiseStd = 0.1,
+        exponents: Sequence[Count] = (1, 3),
+        truth: TruthName = "exact",
     ) -> None:
         self.noise_std = noise_std
         self.exponents = exponents

@@ -24,7 +24,9 @@ def log_normal(distance: np.ndarray, std: np.ndarray | float) -> np.ndarray:
     return -0.5 * (distance / std) ** 2 - np.log(std * np.sqrt(2 * np.pi))
 
 
-def normal_interval_probability(low: np.ndarray | float, high: np.ndarray | float, std: float) -> np.ndarray:
+def normal_interval_probability(
+    low: np.ndarray | float, high: np.ndarray | float, std: float
+) -> np.ndarray:
     """P(low < N(0, std²) < high), elementwise."""
     from scipy.special import (
         ndtr,

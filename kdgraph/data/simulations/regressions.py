@@ -124,7 +124,7 @@ class FriedmanSimulation:
 
     Examples
     --------
-    >>> FriedmanTruth(1).distribution(np.full((1, 10), 0.5)).mean().round(3).tolist()
+    >>> FriedmanSimulation(1).distribution(np.full((1, 10), 0.5)).mean().round(3).tolist()
     [14.571]
     """
 
@@ -284,7 +284,9 @@ class Tran20:
         """The true distributions of y at the n rows of X: Float[n, 20]."""
         from kdgraph.distributions import Normal
 
-        x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = _validate_features(X, self.name, _N_FEATURES)[:, :10].T
+        x1, x2, x3, x4, x5, x6, x7, x8, x9, x10 = _validate_features(X, self.name, _N_FEATURES)[
+            :, :10
+        ].T
         linear = 5 + 10 * x1 + 2 * x4 + 5 * x5 + 2 * x6 + 5 * x10
         hills = 10 / (x2**2 + 1) + 10 / (x7**2 + 1)
         products = 5 * x3 * x4 + 5 * x4**2 + 5 * x8 * x9 + 5 * x9**2

@@ -72,7 +72,9 @@ class ShapeCanvas:
                 ] * np.float32(intensity / 255)
         return images
 
-    def _border_distance(self, half: np.ndarray, is_box: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    def _border_distance(
+        self, half: np.ndarray, is_box: np.ndarray, axes: np.ndarray
+    ) -> np.ndarray:
         """How far from the border a centre must be: Float[n, 2]."""
         if not self.inside:
             return np.zeros(half.shape)

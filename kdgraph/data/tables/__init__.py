@@ -5,10 +5,10 @@ ships or makes.
 from kdgraph.data.tables.scikit_learn import (
     FriedmanTable,
     GaussianShells,
-    SyntheticClassification,
-    SyntheticRegression,
     SklearnTable,
     SwissRoll,
+    SyntheticClassification,
+    SyntheticRegression,
 )
 from kdgraph.data.tables.score_file import ScoreFile
 from kdgraph.data.tables.table_files import ArrayFile, TableFile
@@ -18,12 +18,12 @@ __all__ = [
     "ArrayFile",
     "FriedmanTable",
     "GaussianShells",
-    "SyntheticClassification",
-    "SyntheticRegression",
     "Newsgroups",
     "ScoreFile",
     "SklearnTable",
     "SwissRoll",
+    "SyntheticClassification",
+    "SyntheticRegression",
     "TableFile",
     "TextFile",
 ]

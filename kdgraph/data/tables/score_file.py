@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kdgraph.data.dataset import Dataset
-from kdgraph.data.files.arrays import open_npz, array_shapes
+from kdgraph.data.files.arrays import array_shapes, open_npz
 from kdgraph.data.files.delimited import TextFormat
-from kdgraph.data.files.paths import resolve_existing, file_stem, path_argument, sha256_of, checked_suffix
+from kdgraph.data.files.paths import (
+    checked_suffix,
+    file_stem,
+    path_argument,
+    resolve_existing,
+    sha256_of,
+)
 from kdgraph.data.frames.messages import unknown_column_error
 from kdgraph.data.frames.roles import roles_from_names
 from kdgraph.errors import DataError, did_you_mean
@@ -153,7 +159,9 @@ def _probability_advice(scores: np.ndarray, sums: np.ndarray) -> str:
     )
 
 
-_ScoreContents = tuple[np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]]
+_ScoreContents = tuple[
+    np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]
+]
 """Scores Float[n, K], labels Int[n], classes, features by layer, and what else there is to say of
 rows.
 """
@@ -300,7 +308,9 @@ class ScoreFile:
                     f" {found}"
                 )
         layers = {name: self._layer_frame(name, array, len(y)) for name, array in arrays.items()}
-        more = self._roles_and_groups({name: Series(words, name=name) for name, words in columns.items()})
+        more = self._roles_and_groups(
+            {name: Series(words, name=name) for name, words in columns.items()}
+        )
         return scores, y.astype(np.intp), np.arange(scores.shape[1]), layers, more
 
     def _check_shapes(self, scores: np.ndarray, y: np.ndarray) -> None:
@@ -365,7 +375,8 @@ class ScoreFile:
                         f"{path_argument(self.path)} has no array '{name}' (dataset.{key}){known}"
                     )
             about, layers = (
-                {name: found[name] for _, name in names} for names in (self._extra_columns(), features)
+                {name: found[name] for _, name in names}
+                for names in (self._extra_columns(), features)
             )
             return found[wanted], found[self.target], about, layers
 
@@ -383,7 +394,9 @@ class ScoreFile:
             )
         if shapes:
             name, shape = next(iter(shapes.items()))
-            raise DataError(f"{path_argument(self.path)}: {name} has shape {shape}, and {_SCORE_SHAPE_RULE}")
+            raise DataError(
+                f"{path_argument(self.path)}: {name} has shape {shape}, and {_SCORE_SHAPE_RULE}"
+            )
         raise DataError(
             f"{path_argument(self.path)} has no array of scores [n, K]; it has"
             f" {some(found.files, 10) or 'none'}"

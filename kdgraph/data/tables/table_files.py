@@ -18,8 +18,21 @@ import numpy as np
 from kdgraph.data.dataset import TEST, TRAIN, Dataset, TaskSetting
 from kdgraph.data.files.arrays import open_npz
 from kdgraph.data.files.delimited import TextFormat
-from kdgraph.data.files.paths import resolve_existing, file_stem, single_file, path_argument, sha256_of, checked_suffix
-from kdgraph.data.frames import ColumnName, ColumnOptions, ColumnRequirement, from_frame, stringify_names
+from kdgraph.data.files.paths import (
+    checked_suffix,
+    file_stem,
+    path_argument,
+    resolve_existing,
+    sha256_of,
+    single_file,
+)
+from kdgraph.data.frames import (
+    ColumnName,
+    ColumnOptions,
+    ColumnRequirement,
+    from_frame,
+    stringify_names,
+)
 from kdgraph.data.frames.messages import warn_constant_columns, warn_duplicate_rows
 from kdgraph.data.frames.roles import roles_from_indices
 from kdgraph.errors import DataError, did_you_mean
@@ -319,7 +332,9 @@ class ArrayFile:
                 f" {rows}, got shape {y.shape}"
             )
         if y.dtype.kind not in "biufU":
-            raise DataError(f"{path_argument(self.path)}: {labels} must hold numbers or text, got {y.dtype}")
+            raise DataError(
+                f"{path_argument(self.path)}: {labels} must hold numbers or text, got {y.dtype}"
+            )
         if X.ndim == 2:
             names = self._feature_names(arrays, X)
             for j in range(X.shape[1] if X.dtype.kind in "iu" else 0):

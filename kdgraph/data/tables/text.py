@@ -22,12 +22,12 @@ from kdgraph.data.files.delimited import TextFormat
 from kdgraph.data.files.paths import (
     DECOMPRESSORS,
     codec_name,
-    resolve_existing,
-    file_stem,
-    single_file,
-    path_argument,
-    sha256_of,
     codec_without_bom,
+    file_stem,
+    path_argument,
+    resolve_existing,
+    sha256_of,
+    single_file,
 )
 from kdgraph.data.frames.messages import unknown_column_error, warn_duplicate_rows
 from kdgraph.errors import DataError, NotAtHand
@@ -47,7 +47,7 @@ HashedFeatureCount = Annotated[int, Range(2)]
 def hash_texts(texts: Sequence[str], n_features: int) -> np.ndarray:
     """Counts of hashed words, each row divided by its L2 norm: Float64[n, n_features].
 
-    >>> hashed(["Rain, rain; go away"], 8).round(2).tolist()
+    >>> hash_texts(["Rain, rain; go away"], 8).round(2).tolist()
     [[-0.41, 0.0, 0.0, 0.0, 0.82, 0.0, 0.41, 0.0]]
     """
     from sklearn.feature_extraction.text import HashingVectorizer
@@ -83,7 +83,11 @@ def vectorize_texts(
     Float64[n, n_features or numbers of a word vector]
     """
     texts = [strip_newsgroup_post(text) for text in texts] if posts else texts
-    return hash_texts(texts, n_features) if vectors is None else mean_word_vectors(texts, vectors, width)
+    return (
+        hash_texts(texts, n_features)
+        if vectors is None
+        else mean_word_vectors(texts, vectors, width)
+    )
 
 
 def join_text_columns(frame: pd.DataFrame) -> list[str]:
@@ -129,7 +133,9 @@ def _read_word_vectors(path: str, wanted: set[str]) -> dict[str, np.ndarray]:
     d = None
     file = resolve_existing(path, "vectors")
     if not file.is_file() or file.suffix.lower() in DECOMPRESSORS:
-        raise DataError(f"{path_argument(path, 'vectors')} must be a file of text, not packed and no folder")
+        raise DataError(
+            f"{path_argument(path, 'vectors')} must be a file of text, not packed and no folder"
+        )
     with file.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, text in enumerate(lines):
             word, *values = text.rstrip().split(" ")
@@ -159,7 +165,7 @@ def strip_newsgroup_post(post: str) -> str:
 
     As scikit-learn removes them from its twenty newsgroups.
 
-    >>> without_furniture("Subject: trees\nFrom: me\n\nYou wrote:\n> what grows\nOaks do.")
+    >>> strip_newsgroup_post("Subject: trees\nFrom: me\n\nYou wrote:\n> what grows\nOaks do.")
     'Oaks do.'
     """
     from sklearn.datasets._twenty_newsgroups import (
@@ -284,7 +290,9 @@ class TextFile:
     def _text_format(self) -> TextFormat:
         return TextFormat(self.encoding, self.separator)
 
-    def _select_labels(self, texts: list[str], labels: pd.Series) -> tuple[list[str], pd.Series, np.ndarray]:
+    def _select_labels(
+        self, texts: list[str], labels: pd.Series
+    ) -> tuple[list[str], pd.Series, np.ndarray]:
         """Texts and labels of the classes to keep, and their row numbers in the source, Int[n]."""
         if not self.keep:
             return texts, labels, np.arange(len(texts))
@@ -341,7 +349,9 @@ def _read_text(file: Path, encoding: str) -> str:
     except UnicodeDecodeError as error:
         where = f"byte {error.start:,} (0x{error.object[error.start]:02x})"
         way_out = (
-            "; it may be dataset.encoding=latin-1" if codec_name(encoding).startswith("utf-8") else ""
+            "; it may be dataset.encoding=latin-1"
+            if codec_name(encoding).startswith("utf-8")
+            else ""
         )
         raise DataError(
             f"{file} is not text in {encoding}: {where} cannot be decoded{way_out}"
@@ -394,7 +404,13 @@ class Newsgroups:
         }
         classes = np.array(train.target_names)
         return Dataset(
-            self.name, X, y, classes, hashed_feature_names(self.n_features), roles=roles, facts=facts
+            self.name,
+            X,
+            y,
+            classes,
+            hashed_feature_names(self.n_features),
+            roles=roles,
+            facts=facts,
         )
 
 

@@ -15,7 +15,15 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator
 
-from kdgraph.data.dataset import TEST, TRAIN, Dataset, FetchableTable, ClassHalf, Simulation, is_in_class_half
+from kdgraph.data.dataset import (
+    TEST,
+    TRAIN,
+    ClassHalf,
+    Dataset,
+    FetchableTable,
+    Simulation,
+    is_in_class_half,
+)
 from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Share, check_parameters

@@ -15,7 +15,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from kdgraph.data.frames.cells import MAX_CELL_VALUE, MissingCells, format_cell
-from kdgraph.data.frames.dates import to_days, is_date_type, date_rule
+from kdgraph.data.frames.dates import date_rule, is_date_type, to_days
 from kdgraph.data.frames.targets import OTHER_GROUP
 from kdgraph.errors import DataError
 from kdgraph.runner.prediction.schema import Feature, Schema
@@ -58,7 +58,7 @@ class Cells:
         return self._texts(frame) if self.schema.text else self._table(frame, start)
 
     def _texts(self, frame: pd.DataFrame) -> np.ndarray:
-        from kdgraph.data.tables.text import vectorize_texts, join_text_columns
+        from kdgraph.data.tables.text import join_text_columns, vectorize_texts
 
         text = self.schema.text
         assert text is not None
@@ -192,7 +192,8 @@ class Cells:
         """
         codes, values = pd.factorize(column)
         return np.array(
-            [self._position(format_cell(value), feature.categories or []) for value in values] + [np.nan]
+            [self._position(format_cell(value), feature.categories or []) for value in values]
+            + [np.nan]
         )[codes]
 
     def _position(self, word: str, categories: list[str]) -> float:
@@ -212,7 +213,9 @@ class Cells:
             return -1
         if not number.is_finite() or number.adjusted() > MOST_DIGITS:
             return -1
-        name = str(int(number)) if number == number.to_integral_value() else format_cell(float(number))
+        name = (
+            str(int(number)) if number == number.to_integral_value() else format_cell(float(number))
+        )
         return (
             categories.index(name)
             if name in categories and all(reads_as_number(name) for name in categories)

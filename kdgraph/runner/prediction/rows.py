@@ -86,7 +86,9 @@ class NewRows:
                 f"--input {self.path}: no such"
                 f" file{did_you_mean(self.path.name, list_names(self.path.parent))}"
             )
-        endings = [ending.lower() for ending in self.path.suffixes if ending.lower() not in DECOMPRESSORS]
+        endings = [
+            ending.lower() for ending in self.path.suffixes if ending.lower() not in DECOMPRESSORS
+        ]
         if not endings or endings[-1] not in SUFFIXES:
             raise UsageError(
                 f"--input {self.path}: the ending says what a file is, and must be one of"

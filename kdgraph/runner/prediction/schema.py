@@ -13,8 +13,8 @@ import numpy as np
 
 from kdgraph.base import FittedModel
 from kdgraph.data.dataset import Dataset, Scaling, Splits
-from kdgraph.data.files.paths import resolve_existing, path_argument, sha256_of
-from kdgraph.data.frames import stringify_names, column_names
+from kdgraph.data.files.paths import path_argument, resolve_existing, sha256_of
+from kdgraph.data.frames import column_names, stringify_names
 from kdgraph.data.tables.score_file import ClassScoreKind as KindOfClassScores
 from kdgraph.errors import DataError
 from kdgraph.parameters import annotations_of, check_value

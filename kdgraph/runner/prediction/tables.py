@@ -16,12 +16,18 @@ from typing import IO, Any, Protocol
 import pandas as pd
 
 from kdgraph.data.files.delimited import DelimitedLayout, read_layout
-from kdgraph.data.files.paths import READ_ERRORS, DECOMPRESSORS, check_text_start, codec_name, encoding_from_bom
+from kdgraph.data.files.paths import (
+    DECOMPRESSORS,
+    READ_ERRORS,
+    check_text_start,
+    codec_name,
+    encoding_from_bom,
+)
 from kdgraph.data.files.tables import (
+    declare_numbers_as_text,
     default_separator,
     frame_from_arrow,
     index_as_columns,
-    declare_numbers_as_text,
 )
 from kdgraph.errors import DataError
 

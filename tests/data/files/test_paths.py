@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kdgraph.data.files.paths import resolve_existing, file_stem, list_names
+from kdgraph.data.files.paths import file_stem, list_names, resolve_existing
 from kdgraph.errors import NotAtHand
 
 

@@ -73,7 +73,9 @@ def test_large_integers_of_arff_and_parquet(tmp_path):
     pd.DataFrame(
         {"id": pd.array([LARGE + 1, None, LARGE], dtype="Int64"), "f": [0.5, None, 1]}
     ).to_parquet(path)
-    assert [None if pd.isna(cell) else cell for cell in read_table(path, TextFormat()).frame["id"]] == [
+    assert [
+        None if pd.isna(cell) else cell for cell in read_table(path, TextFormat()).frame["id"]
+    ] == [
         LARGE + 1,
         None,
         LARGE,

@@ -14,7 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.cells import to_exact_numbers, label_array, infer_numeric_type, parse_integers
+from kdgraph.data.frames.cells import (
+    infer_numeric_type,
+    label_array,
+    parse_integers,
+    to_exact_numbers,
+)
 from kdgraph.data.frames.targets import encode_group_column
 from kdgraph.errors import DataError
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.cells import dominant_form, classify_text
+from kdgraph.data.frames.cells import classify_text, dominant_form
 from kdgraph.errors import DataError
 
 

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.dates import DURATION_FORMAT, ISO_FORMAT, to_days, matching_formats, date_rule
+from kdgraph.data.frames.dates import (
+    DURATION_FORMAT,
+    ISO_FORMAT,
+    date_rule,
+    matching_formats,
+    to_days,
+)
 from kdgraph.errors import DataError
 
 
@@ -47,7 +53,9 @@ def test_days_are_those_of_the_calendar(dates, form):
 )
 def test_text_and_type_give_the_same_days(times):
     typed = pd.Series(times).astype("datetime64[ns]")
-    np.testing.assert_array_equal(to_days(typed.map(str).astype(object), ISO_FORMAT), to_days(typed, ISO_FORMAT))
+    np.testing.assert_array_equal(
+        to_days(typed.map(str).astype(object), ISO_FORMAT), to_days(typed, ISO_FORMAT)
+    )
 
 
 @pytest.mark.parametrize(

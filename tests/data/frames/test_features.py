@@ -93,9 +93,7 @@ def test_a_column_with_another_use_is_no_feature_and_stays():
 
 
 def test_short_tables_and_only_features_may_count():
-    assert not is_row_index("id", pd.Series(range(20))) and is_row_index(
-        "id", pd.Series(range(21))
-    )
+    assert not is_row_index("id", pd.Series(range(20))) and is_row_index("id", pd.Series(range(21)))
     table = pd.DataFrame({"t": np.arange(N), "y": np.arange(N) / 4})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -108,7 +106,9 @@ def test_what_counts():
         and numbers_rows(np.arange(1.0, 4.0))
         and not numbers_rows(np.array([0, 1, 1]))
     )
-    assert numbers_rows(np.array([2, 0, 1]), in_order=False) and not numbers_rows(np.array([2, 0, 1]))
+    assert numbers_rows(np.array([2, 0, 1]), in_order=False) and not numbers_rows(
+        np.array([2, 0, 1])
+    )
     assert (
         not numbers_rows(pd.Series([None, 1.0, 2.0]))
         and not numbers_rows(pd.Series(list("012")))

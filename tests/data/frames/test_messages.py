@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 
 from kdgraph.data.dataset import Dataset
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.messages import ColumnSettings, ColumnReference
+from kdgraph.data.frames.messages import ColumnReference, ColumnSettings
 from kdgraph.data.openml import OpenmlTable
 from kdgraph.data.tables import ArrayFile, TableFile
 from kdgraph.errors import DataError

@@ -17,7 +17,7 @@ from kdgraph.data.dataset import CALIBRATION, TEST, TRAIN, UNUSED, FetchableTabl
 from kdgraph.data.files.arrays import read_idx
 from kdgraph.data.images import ImageFiles
 from kdgraph.data.images.pixels import resize_images
-from kdgraph.data.ood import OtherDataset, CompositeOod
+from kdgraph.data.ood import CompositeOod, OtherDataset
 from kdgraph.data.splits import make_splits
 from kdgraph.errors import DataError, NotAtHand, ParameterError
 from tests.data.images.image_sets import pictures

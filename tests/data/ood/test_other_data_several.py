@@ -13,7 +13,7 @@ from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import OodSet
-from kdgraph.data.ood import Box, GaussianNoise, CompositeOod, Sphere
+from kdgraph.data.ood import Box, CompositeOod, GaussianNoise, Sphere
 from kdgraph.errors import ConfigError, NotAtHand, ParameterError
 from kdgraph.report.run_table import run_table
 from tests.data.ood import trained
@@ -101,7 +101,9 @@ def test_what_is_not_at_hand_is_refused():
 
 
 def test_or_skipped_with_a_warning_that_names_it():
-    several = CompositeOod({"far": Away(), "blob": GaussianNoise(n=3), "half": Away(1)}, missing="skip")
+    several = CompositeOod(
+        {"far": Away(), "blob": GaussianNoise(n=3), "half": Away(1)}, missing="skip"
+    )
     told = []
     several.prefetch(told.append)
     several.prefetch()

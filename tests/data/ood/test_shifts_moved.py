@@ -81,7 +81,9 @@ def test_rows_move_by_so_many_standard_deviations_of_the_training_rows(scale, sh
 
 def test_the_sign_is_chance_for_each_feature():
     train = Dataset.from_labels("toy", rng().normal(size=(50, 400)), np.arange(50) % 2)
-    (drawn,) = ShiftedRows(1.0, 1.0, n=1).sets(Splits(train, train, train.rows(np.arange(1))), rng(3))
+    (drawn,) = ShiftedRows(1.0, 1.0, n=1).sets(
+        Splits(train, train, train.rows(np.arange(1))), rng(3)
+    )
     up = (drawn.X[0] > train.X[0]).mean()
     assert 0.4 < up < 0.6  # 4 standard errors of 400 coins
 

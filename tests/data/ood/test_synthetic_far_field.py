@@ -6,7 +6,14 @@ from scipy.stats import chisquare, kstest, uniform
 
 from kdgraph.data import Dataset
 from kdgraph.data.dataset import Scaling
-from kdgraph.data.ood.synthetic import Annulus, Box, GaussianNoise, Sphere, random_directions, largest_norm
+from kdgraph.data.ood.synthetic import (
+    Annulus,
+    Box,
+    GaussianNoise,
+    Sphere,
+    largest_norm,
+    random_directions,
+)
 from kdgraph.errors import DataError, ParameterError
 from tests.data.ood import trained
 
@@ -67,7 +74,9 @@ def test_uniform_directions_are_uniform_on_the_sphere():
     of the cube's it is not.
     """
     assert kstest(random_directions(20_000, 3, rng())[:, 0], uniform(-1, 2).cdf).pvalue > 1e-3
-    assert kstest(random_directions(20_000, 3, rng(), "cube")[:, 0], uniform(-1, 2).cdf).pvalue < 1e-6
+    assert (
+        kstest(random_directions(20_000, 3, rng(), "cube")[:, 0], uniform(-1, 2).cdf).pvalue < 1e-6
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

@@ -50,7 +50,9 @@ def test_a_folder_that_cannot_be_written_to_does_without_the_digest(openml_serve
         lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "Permission denied")),
     )
     openml_server.add(61, frame())
-    assert not (fetch_dataset(61).folder / CHECKSUM_FILE).exists() and check_cached(61).problem is None
+    assert (
+        not (fetch_dataset(61).folder / CHECKSUM_FILE).exists() and check_cached(61).problem is None
+    )
 
 
 def spoil_parquet(folder):

@@ -10,9 +10,9 @@ from kdgraph.data.simulations.clouds import Blobs, Circles, Moons
 from kdgraph.data.tables.scikit_learn import (
     FriedmanTable,
     GaussianShells,
+    SwissRoll,
     SyntheticClassification,
     SyntheticRegression,
-    SwissRoll,
 )
 from kdgraph.errors import ParameterError
 

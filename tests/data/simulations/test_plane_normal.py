@@ -5,7 +5,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm, vonmises
 
-from kdgraph.data.simulations.plane import integrate, log_wrapped_normal, normal_interval_probability
+from kdgraph.data.simulations.plane import (
+    integrate,
+    log_wrapped_normal,
+    normal_interval_probability,
+)
 
 
 @pytest.mark.parametrize("std", [0.01, 0.5, 2.0, 8.9, 9.1, 1000.0])

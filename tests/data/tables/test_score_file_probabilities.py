@@ -15,8 +15,8 @@ from scipy.special import softmax
 
 from kdgraph.data.tables.score_file import (
     MIN_SUM_TOLERANCE,
-    to_probabilities,
     sum_tolerance,
+    to_probabilities,
     warn_repeated_softmax,
 )
 from kdgraph.errors import DataError

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from kdgraph.data.tables.text import hashed_feature_names, hash_texts
+from kdgraph.data.tables.text import hash_texts, hashed_feature_names
 
 
 def test_words_are_those_of_scikit_learn_and_columns_have_names():
