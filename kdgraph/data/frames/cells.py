@@ -227,7 +227,7 @@ def classify_text(word: str) -> ClassifiedText:
     >>> [classify_text(word).sort for word in ("12.3%", "$1,200", "1,5", "1 200", "2020-01-31", "n.b.")]
     ['percent sign', 'currency sign', 'comma', 'thousands separator', 'date', None]
     >>> classify_text("70 kg"), classify_text("3rd").sort
-    (Word(sort='unit', unit='kg'), None)
+    (ClassifiedText(sort='unit', unit='kg'), None)
     """
     text = word.strip()
     if _DATE_PATTERN.fullmatch(text):

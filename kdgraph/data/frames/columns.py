@@ -211,7 +211,7 @@ def _first_numeric(name: str, categories: Sequence[Any], n: int) -> np.ndarray:
 def column_names(columns: ColumnName | Sequence[ColumnName] | None) -> list[str]:
     """Return the names of columns that are named as one, as several, or not at all.
 
-    >>> curve_names("age"), curve_names([2019, "a,b"]), curve_names(None)
+    >>> column_names("age"), column_names([2019, "a,b"]), column_names(None)
     (['age'], ['2019', 'a,b'], [])
     """
     named = stringify_names(columns)

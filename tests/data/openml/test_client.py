@@ -287,7 +287,7 @@ def test_it_says_nothing_by_itself(openml_server, capfd):
 
 def test_folders_that_openml_cannot_make(tmp_path):
     (tmp_path / "taken").touch()
-    code = "from kdgraph.data.openml.client import fetch; fetch(61)"
+    code = "from kdgraph.data.openml.client import fetch_dataset; fetch_dataset(61)"
     environment = os.environ | {
         "XDG_CONFIG_HOME": str(tmp_path / "taken"),
         "OPENML_CACHE_DIR": str(tmp_path),
