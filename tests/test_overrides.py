@@ -33,9 +33,11 @@ WORDS = [
     "x=y,z",
 ]
 WORDS += ["°C", "$HOME", "!x", "`ls`", "~", "#1", "été", "-5", "01"]
-TEXT = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=12) | st.sampled_from(
-    WORDS
+# Text with control or format characters is written as $'…', which shlex cannot read: below, bash does.
+PRINTABLE = st.text(st.characters(blacklist_categories=["Cs"]), max_size=12).filter(
+    lambda text: printable(text) == text
 )
+TEXT = PRINTABLE | st.sampled_from(WORDS)
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -58,6 +60,7 @@ def test_a_pasted_override_is_read_back_with_the_same_types(values):
         "a\x1b[31m1'b",
         'tab\t"x"\\',
         "a\u202eb\u2028c",
+        "soft\xadhyphen",
         "\r\x017",
         "é\n$HOME `ls` 9",
     ],

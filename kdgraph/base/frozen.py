@@ -279,10 +279,10 @@ def _missing_distribution_advice(estimator: Any, name: str) -> str:
     predict = getattr(estimator, "predict", None)
     deviations = callable(predict) and "return_std" in inspect.signature(predict).parameters
     if deviations or callable(getattr(estimator, "pred_dist", None)):
-        return f"; wrap it: PredictiveRegressor({type(estimator).__name__}())"
+        return f"; wrap it: ProbabilisticRegressor({type(estimator).__name__}())"
     return (
         "; pass one that predicts distributions, such as GaussianLinear(), or another library's in"
-        " PredictiveRegressor"
+        " ProbabilisticRegressor"
     )
 
 

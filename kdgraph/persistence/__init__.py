@@ -8,10 +8,10 @@ refuses one that another user or another machine has made unless it is trusted (
 >>> from tempfile import TemporaryDirectory
 >>> from sklearn.datasets import load_iris
 >>> from sklearn.ensemble import RandomForestClassifier
->>> from kdgraph.persistence import load, save_figure
+>>> from kdgraph.persistence import load, save
 >>> forest = RandomForestClassifier(10, random_state=0).fit(*load_iris(return_X_y=True))
 >>> with TemporaryDirectory() as folder:
-...     save_figure(forest, f"{folder}/forest.kdg")
+...     save(forest, f"{folder}/forest.kdg")
 ...     again = load(f"{folder}/forest.kdg")
 >>> again.predict([[5.1, 3.5, 1.4, 0.2]])
 array([0])

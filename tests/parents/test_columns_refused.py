@@ -33,7 +33,7 @@ NAMES = {
     "ExtraTreesClassifier": ExtraTreesClassifier,
     "GaussianLinear": GaussianLinear,
     "HistGradientBoostingClassifier": HistGradientBoostingClassifier,
-    "NearestNeighbours": KthNeighbourDistance,
+    "KthNeighbourDistance": KthNeighbourDistance,
 }
 """What a user of the advice has imported."""
 MODELS = [

@@ -221,7 +221,7 @@ class NetworkClassifier(ClassifierMixin, Network):
             patience=None,
         )
         after = more["checkpoint"] and more["checkpoint"].for_stage("exposure")
-        more |= {"checkpoint": after, "beside": beside(), "stage": "exposure"}
+        more |= {"checkpoint": after, "auxiliary_loss": beside(), "stage": "exposure"}
         self.exposure_history_ = self._tune(module, examples, validation, tuning, **more).history
         if after:
             after.remove()
