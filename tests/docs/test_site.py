@@ -88,9 +88,7 @@ def test_exported_names_come_first_and_internals_are_apart(site):
     text = pages(site)
     assert 'id="kdgraph.density.classifiers.KernelDensityForest"' in text["reference/density.html"]
     assert 'id="kdgraph.density.graph.QueryResult"' not in text["reference/density.html"]
-    assert (
-        'id="kdgraph.density.graph.QueryResult"' in text["reference/internals/density.html"]
-    )
+    assert 'id="kdgraph.density.graph.QueryResult"' in text["reference/internals/density.html"]
 
 
 def test_formulas_are_shown_without_a_script(site):
