@@ -482,7 +482,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         return self.classes_[rows.y]
 
     def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
-        rows = super()._given(X, y)
+        rows = super()._validate_calibration_rows(X, y)
         unknown = np.setdiff1d(rows.y, self.classes_)
         if len(unknown):
             raise ValueError(
