@@ -336,4 +336,4 @@ def test_how_a_network_is_read_cannot_be_asked_of_a_forest(fitted):
     tree = DecisionTreeClassifier().fit(fitted[0], fitted[0][:, 0] > 0)
     with pytest.raises(TypeError) as caught:
         partition_of(tree, layers="all")
-    assert str(caught.value) == "layers say how a network is read, got DecisionTreeClassifier"
+    assert str(caught.value) == "layers can be set for networks only, got DecisionTreeClassifier"

@@ -193,18 +193,18 @@ def test_what_is_not_of_that_forest_is_refused(partition, blobs):
     place = partition.place(blobs[0])
     boxes = LeafBoxes(partition, place)
     with pytest.raises(
-        ValueError, match="codes and points are not of the forest whose boxes these are"
+        ValueError, match="codes and points do not come from the forest of these boxes"
     ):
         boxes.outside_by_feature(
             Locations(place.points, np.zeros_like(place.codes))
         )  # roots, which are no leaves
     with pytest.raises(
-        ValueError, match="codes and points are not of the forest whose boxes these are"
+        ValueError, match="codes and points do not come from the forest of these boxes"
     ):
         boxes.outside_by_feature(Locations(place.points[:, :2], place.codes))
     boxes.node_box += len(boxes.boxes)
     with pytest.raises(
-        ValueError, match="codes and points are not of the forest whose boxes these are"
+        ValueError, match="codes and points do not come from the forest of these boxes"
     ):
         boxes.outside_by_feature(place)
 
@@ -218,6 +218,6 @@ def test_a_network_has_none(blobs):
     partition = partition_of(network)
     with pytest.raises(
         TypeError,
-        match="boxes are those of the leaves of a forest or tree, got a partition without leaves",
+        match="boxes need the leaves of a forest or tree, got a partition without leaves",
     ):
         LeafBoxes(partition, partition.locate(blobs[0]))
