@@ -53,7 +53,7 @@ def test_the_nearest_polytope_shares_most_leaves_and_gives_its_density(problem, 
         graph.log_density(problem.held_out.X),
         graph.visit(problem.partition.place(problem.held_out.X), np.empty(0)).log_density,
     )
-    assert np.array_equal(graph.codes[graph.polytopes.of_row], train.codes)
+    assert np.array_equal(graph.codes[graph.polytopes.polytope_of_row], train.codes)
 
 
 def test_euclidean_distance_chooses_by_means(problem, places):
@@ -84,7 +84,7 @@ def test_rows_beyond_n_train_lend_mass_but_carry_no_gaussian(problem, places, gr
     )
     assert np.array_equal(lent.gaussians.means, graph.gaussians.means)
     assert np.array_equal(lent.gaussians.variances, graph.gaussians.variances)
-    assert np.array_equal(lent.polytopes.polytope_of_row, graph.polytopes.of_row)
+    assert np.array_equal(lent.polytopes.polytope_of_row, graph.polytopes.polytope_of_row)
     assert np.array_equal(lent.codes, graph.codes)
     visit, alone = lent.query(test, np.array([2.0])), graph.visit(test, np.array([2.0]))
     assert np.array_equal(visit.polytope, alone.polytope)

@@ -35,15 +35,15 @@ class Dense:
         self.codes = problem.forest.apply(self.X)
         _, first, inverse = np.unique(self.codes, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(first)
-        self.of_row = np.argsort(order)[inverse.ravel()]
+        self.polytope_of_row = np.argsort(order)[inverse.ravel()]
         self.polytopes = self.codes[first[order]]
-        self.size = np.bincount(self.of_row)
+        self.size = np.bincount(self.polytope_of_row)
         self.means = np.array(
-            [self.X[self.of_row == r].mean(axis=0) for r in range(len(self.size))]
+            [self.X[self.polytope_of_row == r].mean(axis=0) for r in range(len(self.size))]
         )
         self.squares = np.array(
             [
-                ((self.X[self.of_row == r] - self.means[r]) ** 2).sum(axis=0)
+                ((self.X[self.polytope_of_row == r] - self.means[r]) ** 2).sum(axis=0)
                 for r in range(len(self.size))
             ]
         )

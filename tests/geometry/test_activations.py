@@ -321,12 +321,12 @@ def test_a_partition_survives_pickling(fitted):
     again = pickle.loads(pickle.dumps(partition))
     assert np.array_equal(again.encode(X), partition.encode(X))
     index = again.index(again.encode(X), np.eye(2)[(X[:, 0] > 0).astype(int)])
-    masses, nearest = index.masses(partition.encode(X[5:6]), np.array([2.0]))
+    masses, nearest = index.query(partition.encode(X[5:6]), np.array([2.0]))
     assert nearest.tolist() == [5] and masses.sum() > 1
 
 
 def test_the_widths_are_not_known_before_rows_were_placed(fitted):
-    with pytest.raises(ValueError, match="are known once rows were placed"):
+    with pytest.raises(ValueError, match="are set when rows are first located"):
         _ = partition_of(fitted[1]).widths
 
 
