@@ -157,9 +157,7 @@ class KernelDensityGraph:
     def _index(self):
         """Index of all polytopes, of which the populated ones are the anchors."""
         rows, n_anchors = self._all_polytopes.representatives, len(self.polytopes)
-        return self.partition.index(
-            self._codes, self._class_masses, rows=rows, n_anchors=n_anchors
-        )
+        return self.partition.index(self._codes, self._class_masses, rows=rows, n_anchors=n_anchors)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without the index."""

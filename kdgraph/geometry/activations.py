@@ -558,9 +558,7 @@ class _ActivationReader:
         bits = [_call_values(recorder.relu_calls[i]) for i in self.plan.relu_calls]
         if self.output_bits:
             bits.append(proba > 1 / proba.shape[1])
-        points = [
-            _call_values(recorder.linear_calls[i]).astype(np.float64) for i in linear_calls
-        ]
+        points = [_call_values(recorder.linear_calls[i]).astype(np.float64) for i in linear_calls]
         return pack_bits(bits), proba, *points
 
 

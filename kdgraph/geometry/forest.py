@@ -41,7 +41,7 @@ _compiled = njit(nogil=True, cache=True, boundscheck=False)
 
 @_compiled
 def _index_tree(nodes, size, leaf_number, starts, members, n_leaves):
-    """Number the populated leaves of one tree and list the polytopes in each.
+    """Assign numbers to the populated leaves of one tree and list the polytopes in each.
 
     Leaves are numbered from ``n_leaves`` on; returned is the number of leaves so far. ``nodes``:
     Int[p], the node of each polytope. ``size``: Int[nodes], zeros. Filled are ``leaf_number``:
@@ -276,8 +276,8 @@ class LeafIndex:
         self.n_jobs = n_jobs
         self._leaf_starts = leaf_starts
         rows = np.arange(self.n_polytopes) if rows is None else rows
-        # Node numbers grow depth first, so that the leaves of the first trees order space: polytopes
-        # that are neighbours in space become neighbours in memory (1.2 times as fast).
+        # Node numbers grow depth first, so that the leaves of the first trees order space:
+        # neighbours in space become neighbours in memory (1.2 times as fast).
         self._polytope_ids = np.lexsort(
             (codes[rows, min(1, self.n_trees - 1)], codes[rows, 0])
         ).astype(np.int64)
@@ -294,7 +294,7 @@ class LeafIndex:
         self._class_starts = np.searchsorted(row, np.arange(self.n_polytopes + 1))
 
     def _build_leaf_members(self) -> None:
-        """Number the populated leaves 0, 1, … over all trees, and list the polytopes in each."""
+        """Assign numbers to the populated leaves of all trees, and list the polytopes in each."""
         # An inverted index: ``_leaf_number`` maps a node (counted over all trees) to the number of
         # its leaf, -1 where no polytope lies; the members of leaf l are ``_members[_starts[l] :
         # _starts[l + 1]]``. Members of 16 bits halve the memory traffic: 1.4 times as fast.

@@ -375,7 +375,7 @@ def test_values_out_of_range(data, options, message):
             TypeError,
             (
                 "LogisticRegression has no partition to read; pass a fitted forest or tree of"
-                " scikit-learn, or a network of torch; any classifier can stand in front of a"
+                " scikit-learn, or a network of torch; any classifier can be combined with a"
                 " forest's partition: DensityGate(LogisticRegression(),"
                 " partition=RandomForestClassifier())"
             ),

@@ -143,7 +143,7 @@ def test_a_forest_is_no_network(three):
     assert (
         str(caught.value)
         == "KernelDensityNetwork needs a network, got RandomForestClassifier, a forest; use"
-        " KernelDensityForest in its place"
+        " KernelDensityForest instead"
     )
 
 

@@ -159,7 +159,7 @@ def test_an_estimator_without_a_partition_needs_one(rows):
     assert (
         str(caught.value)
         == "LogisticRegression has no partition to read; pass a fitted forest or tree of"
-        " scikit-learn, or a network of torch; any classifier can stand in front of a forest's"
+        " scikit-learn, or a network of torch; any classifier can be combined with a forest's"
         " partition: DensityGate(LogisticRegression(), partition=RandomForestClassifier())"
     )
 
@@ -175,8 +175,8 @@ def test_a_forest_beside_a_network_of_images_is_refused():
     with pytest.raises(DataError) as caught:
         gate.fit(images, np.arange(40) % 2)
     told = (
-        "the gate's ExtraTreesClassifier takes vectors, and rows are images; give partition=null,"
-        " for the estimator's own polytopes"
+        "the gate's ExtraTreesClassifier takes vectors, but the rows are images; set partition=null"
+        " to use the estimator's own polytopes"
     )
     assert str(caught.value) == told
 

@@ -18,7 +18,7 @@ def similarity(a, b):
 
 @pytest.fixture(scope="module")
 def places(problem):
-    return problem.partition.place(problem.train.X), problem.partition.place(problem.test.X)
+    return problem.partition.locate(problem.train.X), problem.partition.locate(problem.test.X)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_the_nearest_polytope_shares_most_leaves_and_gives_its_density(problem, 
     )
     assert np.array_equal(
         graph.log_density(problem.held_out.X),
-        graph.visit(problem.partition.place(problem.held_out.X), np.empty(0)).log_density,
+        graph.visit(problem.partition.locate(problem.held_out.X), np.empty(0)).log_density,
     )
     assert np.array_equal(graph.codes[graph.polytopes.polytope_of_row], train.codes)
 
@@ -77,7 +77,7 @@ def test_rows_beyond_n_train_lend_mass_but_carry_no_gaussian(problem, places, gr
     everyone = problem.train + problem.weighted
     lent = KernelDensityGraph(
         problem.partition,
-        problem.partition.place(everyone.X),
+        problem.partition.locate(everyone.X),
         everyone.one_hot(n_classes),
         shrunk_variances,
         n_train=len(problem.train),
