@@ -21,7 +21,7 @@ ROUNDING = 1e-12
 """Distances are added in another order."""
 
 
-def by_decision_paths(
+def outside_by_decision_paths(
     forest, train: np.ndarray, X: np.ndarray, min_samples: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Float[n, d] twice, shares and distances: of each row's path the last node that enough
@@ -59,14 +59,14 @@ FORESTS = [
 
 @given(st.sampled_from(FORESTS), st.integers(1, 30), st.integers(0, 100))
 @settings(max_examples=12, deadline=None)
-def test_they_are_those_of_the_decision_paths(forest, min_samples, seed):
+def test_boxes_match_decision_paths(forest, min_samples, seed):
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.normal(size=(60, 3)), np.full(60, 0.1), rng.integers(3, size=60)])
     y, queries = rng.integers(3, size=60), X[:30] + rng.normal(size=(30, 5))
     forest = forest.set_params(random_state=seed).fit(X, y)
     partition = partition_of(forest)
     boxes = LeafBoxes(partition, partition.locate(X), min_samples)
-    share, distance = by_decision_paths(forest, X, queries, min_samples)
+    share, distance = outside_by_decision_paths(forest, X, queries, min_samples)
     np.testing.assert_allclose(
         boxes.outside_by_feature(partition.locate(queries)), share, rtol=0, atol=ROUNDING
     )
@@ -90,7 +90,7 @@ def queries(blobs):
 
 
 @pytest.mark.parametrize("scale", [1e-42, 1e-3, 1.0, 1e30, 1e60])
-def test_no_training_row_is_outside_however_its_numbers_are_rounded(scale):
+def test_no_training_row_is_outside_after_rounding_to_float32(scale):
     """Numbers below and beyond what float32 can hold among them."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
@@ -105,7 +105,7 @@ def test_no_training_row_is_outside_however_its_numbers_are_rounded(scale):
     )
 
 
-def test_boxes_of_more_rows_are_wider(partition, blobs, queries):
+def test_larger_min_samples_widens_boxes(partition, blobs, queries):
     place, there = partition.locate(blobs[0]), partition.locate(queries)
     found = [
         LeafBoxes(partition, place, m).outside_by_feature(there, "distance")
@@ -123,7 +123,7 @@ def test_boxes_of_more_rows_are_wider(partition, blobs, queries):
 
 
 @pytest.mark.parametrize("outside", ["share", "distance"])
-def test_neither_threads_nor_blocks_nor_other_rows_change_a_bit(
+def test_outside_measure_does_not_depend_on_threads_blocks_or_other_rows(
     blob_forest, partition, blobs, queries, outside, monkeypatch
 ):
     train, there = partition.locate(blobs[0]), partition.locate(queries)
@@ -140,7 +140,7 @@ def test_neither_threads_nor_blocks_nor_other_rows_change_a_bit(
     )
 
 
-def test_a_missing_value_is_outside_of_nothing_and_bounds_nothing():
+def test_missing_values_are_never_outside_and_bound_nothing():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.integers(2, size=200)
     X[:, 0][rng.random(200) < 0.5] = np.nan
@@ -161,9 +161,7 @@ def test_a_missing_value_is_outside_of_nothing_and_bounds_nothing():
     )  # of rounded values
 
 
-def test_rows_that_the_forest_was_not_fitted_on_leave_no_leaf_without_a_box(
-    partition, blobs, queries
-):
+def test_boxes_of_other_rows_leave_no_leaf_without_box(partition, blobs, queries):
     """Of four rows, in most leaves there is none."""
     boxes = LeafBoxes(partition, partition.locate(blobs[0][:4]))
     assert (boxes.node_box >= 0).sum() == sum(
@@ -172,7 +170,7 @@ def test_rows_that_the_forest_was_not_fitted_on_leave_no_leaf_without_a_box(
     assert np.isfinite(boxes.outside_by_feature(partition.locate(queries), "distance")).all()
 
 
-def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
+def test_boxes_behind_a_pipeline_are_in_transformed_space(blobs, queries):
     X, y = blobs
     scaled = StandardScaler().fit(X)
     forest = ExtraTreesClassifier(5, random_state=0)
@@ -189,7 +187,7 @@ def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_is_not_of_that_forest_is_refused(partition, blobs):
+def test_locations_of_another_forest_raise(partition, blobs):
     place = partition.locate(blobs[0])
     boxes = LeafBoxes(partition, place)
     with pytest.raises(
@@ -209,7 +207,7 @@ def test_what_is_not_of_that_forest_is_refused(partition, blobs):
         boxes.outside_by_feature(place)
 
 
-def test_a_network_has_none(blobs):
+def test_network_partition_raises(blobs):
     from kdgraph.parents.networks import MultilayerPerceptron
 
     network = MultilayerPerceptron(

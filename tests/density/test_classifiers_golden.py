@@ -23,7 +23,7 @@ GOLDEN = {
 }
 
 
-def spiral(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw_spiral(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     radius = rng.random(n)
@@ -34,9 +34,9 @@ def spiral(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("variant", GOLDEN)
 def test_golden_numbers(variant):
     (X, y), (X_calibration, y_calibration), (test, truth) = (
-        spiral(300, 0),
-        spiral(130, 1),
-        spiral(500, 2),
+        draw_spiral(300, 0),
+        draw_spiral(130, 1),
+        draw_spiral(500, 2),
     )
     kdf = KernelDensityForest(RandomForestClassifier(80, random_state=0), variant=variant)
     kdf.fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
