@@ -54,8 +54,8 @@ def fitted_variants(spiral_rows):
 def test_label_values_change_no_probability(
     spiral_rows, blob_rows, fitted_variants, variant, names
 ):
-    """The numbers depend on the labels' order only."""
-    if None in names:  # truth values: two classes
+    """Probabilities depend on the order of the labels only."""
+    if None in names:  # Booleans: two classes
         X, y = spiral_rows
         labels, expected = y == 1, fitted_variants[variant]
     else:
@@ -107,7 +107,9 @@ def test_generator_as_random_state_advances(spiral_rows):
     )
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration="
+)  # the parent is fitted on the calibration rows
 def test_estimator_is_cloned_unless_frozen(spiral_rows):
     X, y = spiral_rows
     parent_forest = make_forest()
@@ -160,7 +162,10 @@ def test_weights_reach_forest_prior_and_masses(blob_rows, variant):
         X, y, sample_weight=np.ones(240)
     )
     assert np.array_equal(same_seed.predict_proba(X), plain.predict_proba(X))
-    if variant in ("kdgraph", "reference"):  # the other floors drown four dimensions
+    if variant in (
+        "kdgraph",
+        "reference",
+    ):  # in four dimensions the other floors exceed all densities
         assert weighted.predict_proba(X)[:, 2].mean() > plain.predict_proba(X)[:, 2].mean()
 
 
@@ -209,7 +214,7 @@ def test_constant_features_give_finite_probabilities(
         shifted_proba = kdf.predict_proba(np.column_stack([X, np.full(240, constant + 1e-6)]))
         np.testing.assert_allclose(
             shifted_proba, proba, atol=1e-3
-        )  # 0.1 is no double: its mean over rows differs from it in the last bit
+        )  # 0.1 is not a binary fraction: its mean over rows differs in the last bit
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -321,7 +326,9 @@ def test_describe_lists_fitted_values(fitted_variants):
         )
         assert summary["singleton_share"] == (kdf.graph_.polytopes.sizes == 1).mean()
         assert summary["log_floor"] == kdf.log_floor_
-        assert all(type(value) in (int, float) for value in summary.values())  # what JSON can hold
+        assert all(
+            type(value) in (int, float) for value in summary.values()
+        )  # types that JSON supports
 
 
 def test_fixed_hyperparameters_are_used(spiral_rows):

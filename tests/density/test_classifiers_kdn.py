@@ -49,8 +49,8 @@ def layer_bits(kdn: KernelDensityNetwork, X: np.ndarray) -> list[np.ndarray]:
 
 def similarity(kdn: KernelDensityNetwork, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     K = np.ones((len(a), len(b)))
-    for one, other in zip(layer_bits(kdn, a), layer_bits(kdn, b), strict=True):
-        K *= 1.0 - cdist(one, other, "hamming")
+    for bits_a, bits_b in zip(layer_bits(kdn, a), layer_bits(kdn, b), strict=True):
+        K *= 1.0 - cdist(bits_a, bits_b, "hamming")
     return K
 
 
@@ -129,12 +129,14 @@ def test_string_labels_row_types_and_clone(blob_rows):
     assert (binary.predict(X[y < 2]) == np.where(y[y < 2] == 0, 6, 5)).mean() > 0.8
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration="
+)  # the parent is fitted on the calibration rows
 def test_user_module_is_supported(blob_rows):
     X, y = blob_rows
     trained = make_network().fit(X, y)
-    own = ModuleClassifier(module=trained.module_, max_epochs=0).fit(X, y)
-    a = KernelDensityNetwork(FrozenEstimator(own), random_state=0).fit(X, y)
+    user_network = ModuleClassifier(module=trained.module_, max_epochs=0).fit(X, y)
+    a = KernelDensityNetwork(FrozenEstimator(user_network), random_state=0).fit(X, y)
     b = KernelDensityNetwork(FrozenEstimator(trained), random_state=0).fit(X, y)
     assert np.array_equal(a.predict_proba(X), b.predict_proba(X))
 
@@ -159,8 +161,8 @@ def test_density_of_images_uses_the_input_of_the_dense_head():
     ).fit(X, y)
     assert kdn.score(X, y) == 1.0
     assert kdn.graph_.gaussians.means.shape[1] == 3 * 6 * 6
-    far = kdn.predict_proba(20 * rng.random((30, 1, 8, 8)).astype(np.float32))
-    np.testing.assert_allclose(far, 0.5, atol=1e-6)
+    far_proba = kdn.predict_proba(20 * rng.random((30, 1, 8, 8)).astype(np.float32))
+    np.testing.assert_allclose(far_proba, 0.5, atol=1e-6)
     gate = DensityGate(
         ScoreMap(ConvolutionalNetwork(max_epochs=5, random_state=0), method="temperature"),
         random_state=0,
@@ -197,9 +199,7 @@ GOLDEN = {
 
 
 def make_random_features() -> nn.Sequential:
-    """A network whose weights are numbers of numpy's: what training gives differs between
-    processors.
-    """
+    """Network with weights drawn by NumPy, because training results differ between processors."""
     rng, widths = np.random.default_rng(0), (2, 60, 60)
     module = nn.Sequential(
         nn.Linear(2, 60), nn.ReLU(), nn.Linear(60, 60), nn.ReLU(), nn.Linear(60, 2)
@@ -236,11 +236,11 @@ def test_golden_numbers(variant):
     kdn = KernelDensityNetwork(frozen, variant=variant).fit(
         X, y, X_calibration=X_calibration, y_calibration=y_calibration
     )
-    around = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    circle_angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
     error = (kdn.predict(test) != truth).mean()
     nll = -np.log(np.maximum(kdn.predict_proba(test)[np.arange(500), truth], 1e-6)).mean()
     confidence = (
-        kdn.predict_proba(1.5 * np.column_stack([np.cos(around), np.sin(around)]))
+        kdn.predict_proba(1.5 * np.column_stack([np.cos(circle_angle), np.sin(circle_angle)]))
         .max(axis=1)
         .mean()
     )

@@ -1,6 +1,4 @@
-"""Numbers, categories and missing values in one table, through every calibrator on every kind of
-parent.
-"""
+"""Tables of numbers, categories and missing values, with every calibrator and kind of parent."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ def draw_table(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_frame(X: np.ndarray) -> pd.DataFrame:
-    """The same rows with names, words for colours, and an index that is no position."""
+    """The same rows as a frame with column names, colour names and a non-consecutive index."""
     colour = pd.Series(
         [None if np.isnan(code) else CATEGORIES[2][int(code)] for code in X[:, 2]], dtype=object
     )
@@ -72,7 +70,7 @@ HELD = {"X_calibration": HELD_X, "y_calibration": HELD_Y}
 
 @pytest.fixture(scope="module", params=PARENTS)
 def parent(request):
-    """A fitted pipeline, as a run makes it."""
+    """A fitted pipeline, as runs create it."""
     dataset = Dataset.from_labels("mixed", X, Y, categories=CATEGORIES)
     return Preprocess().wrap(clone(PARENTS[request.param]), dataset).fit(X, Y)
 
@@ -116,7 +114,7 @@ def test_methods_support_pipelines_of_mixed_tables(parent, method):
 
 
 def encode_rows(rows: np.ndarray, *, ordinal: bool) -> np.ndarray:
-    """What the parent should get, made by hand."""
+    """Rows as the parent should receive them, encoded manually."""
     filled = np.where(np.isnan(rows[:, 0]), np.nanmedian(X[:, 0]), rows[:, 0])
     if ordinal:
         return np.column_stack(
@@ -142,8 +140,8 @@ def test_predictions_equal_those_on_manually_encoded_rows(parent, method):
         .fit(train, Y, X_calibration=held, y_calibration=HELD_Y)
         .predict_proba(test)
     )
-    found = METHODS[method](parent).fit(X, Y, **HELD).predict_proba(rows)
-    assert np.array_equal(found, expected)
+    method_proba = METHODS[method](parent).fit(X, Y, **HELD).predict_proba(rows)
+    assert np.array_equal(method_proba, expected)
 
 
 @pytest.mark.parametrize("method", WITH_FLOOR)
@@ -152,12 +150,12 @@ def test_predictions_tend_to_the_prior_for_any_category_and_missing_value(parent
     assert model.prior_.tolist() == [2 / 3, 1 / 3]
     for radius in (1e3, 1e6, 1e30):
         angle = rng.uniform(0, 2 * np.pi, 60)
-        far = np.column_stack(
+        far_rows = np.column_stack(
             [radius * np.cos(angle), radius * np.sin(angle), rng.choice([0, 1, 2, 3, NAN], 60)]
         )
-        far[:20, 0] = NAN  # then only the second number is far
-        far[:20, 1] = radius
-        proba = model.predict_proba(far)
+        far_rows[:20, 0] = NAN  # then only the second number is far from the data
+        far_rows[:20, 1] = radius
+        proba = model.predict_proba(far_rows)
         check_rows_sum_to_one(proba)
         np.testing.assert_allclose(proba, np.tile(model.prior_, (60, 1)), atol=1e-8)
 
@@ -180,7 +178,7 @@ def test_gate_partition_may_be_a_pipeline():
 
 
 def make_transformer(sparse: bool = True) -> ColumnTransformer:
-    """Chosen by name."""
+    """Transformer that selects columns by name."""
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
     colours = OneHotEncoder(handle_unknown="ignore")
     return ColumnTransformer(
@@ -240,17 +238,19 @@ def test_frames_reach_pipelines_that_need_column_names(model, monkeypatch):
 def test_parent_fitted_on_a_frame_receives_frames(model):
     numbers, held = (to_frame(np.nan_to_num(rows))[["size", "weight"]] for rows in (X, HELD_X))
     forest = FrozenEstimator(clone(PARENTS["forest"]).fit(numbers, Y))
-    found = (
+    method_proba = (
         model(forest).fit(numbers, Y, X_calibration=held, y_calibration=HELD_Y).predict_proba(held)
     )
     on_arrays = FrozenEstimator(clone(PARENTS["forest"]).fit(numbers.to_numpy(), Y))
     expected = model(on_arrays).fit(
         numbers.to_numpy(), Y, X_calibration=held.to_numpy(), y_calibration=HELD_Y
     )
-    assert np.array_equal(found, expected.predict_proba(held.to_numpy()))
+    assert np.array_equal(method_proba, expected.predict_proba(held.to_numpy()))
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration="
+)  # the parent is fitted on the calibration rows
 def test_network_fitted_on_a_frame_receives_frames():
     numbers = to_frame(np.nan_to_num(X))[["size", "weight"]]
     network = FrozenEstimator(clone(PARENTS["network"]).fit(numbers, Y))
@@ -297,7 +297,7 @@ ONE_LINE = (
     ],
 )
 def test_distances_with_missing_values_raise(model, reason):
-    """Trees of scikit-learn take NaN, so nothing else would refuse it."""
+    """Trees of scikit-learn accept NaN, so that no other check would raise."""
     for rows in (X[:, :2], to_frame(X)[["size", "weight"]]):
         with pytest.raises(ValueError, match="NaN") as caught:
             clone(model).fit(rows, Y)

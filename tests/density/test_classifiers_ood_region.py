@@ -64,7 +64,7 @@ def test_variants_with_an_effective_floor_tend_to_the_prior(
     distance_to_prior = max_distance_to_prior(kdf, directions, radii)
     assert (
         distance_to_prior.max() <= remaining_weight + 1e-12
-    )  # min_weight is what is left of the posterior, in "kdgraph" only
+    )  # min_weight is the remaining weight of the posterior, in "kdgraph" only
 
 
 def test_confidence_decreases_with_distance(rows_and_directions):
@@ -86,14 +86,14 @@ def test_reference_floor_has_no_effect(rows_and_directions):
     outer_proba = [reference.predict_proba(radius * directions) for radius in RADII]
     assert np.array_equal(
         outer_proba[-2], outer_proba[-1]
-    )  # the same nearest polytope from 1e6 to 1e30, and nothing else counts
+    )  # the nearest polytope is the same from 1e6 to 1e30
     assert outer_proba[-1].max(axis=1).mean() > reference.prior_.max() + 0.2
     with_floor = KernelDensityForest(forest, variant="reference", floor="auto", random_state=0).fit(
         X, y
     )
     assert (
         max_distance_to_prior(with_floor, directions, RADII[2:]).max() <= 1e-12
-    )  # its widths differ by 10^4, so nearer is not enough
+    )  # widths differ by 10^4, so that smaller radii are not enough
 
 
 GATED = {
@@ -117,7 +117,9 @@ def test_gate_tends_to_the_prior_for_any_classifier(rows_and_directions, name):
     assert max_distance_to_prior(gate, directions, RADII).max() <= 1e-9 + 1e-12
 
 
-@pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
+@pytest.mark.filterwarnings(
+    "ignore:.*X_calibration="
+)  # the parent is fitted on the calibration rows
 def test_gate_without_min_weight_reaches_the_prior(rows_and_directions):
     X, y, directions = rows_and_directions
     gate = DensityGate(
@@ -136,9 +138,9 @@ def test_argmax_survives_at_any_distance_with_equal_priors(spirals):
         X[rows], y[rows], X_calibration=X, y_calibration=y
     )
     outer_proba = 1e6 * np.random.default_rng(0).normal(size=(100, 2))
-    near = kdf.posterior_(
+    posterior = kdf.posterior_(
         kdf.graph_.query(kdf.graph_.partition.locate(outer_proba), kdf.posterior_.exponents),
         kdf.graph_,
     )[0]
-    assert np.array_equal(kdf.predict(outer_proba), kdf.classes_[near.argmax(axis=1)])
+    assert np.array_equal(kdf.predict(outer_proba), kdf.classes_[posterior.argmax(axis=1)])
     assert len(set(kdf.predict(outer_proba))) == 2

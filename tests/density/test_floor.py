@@ -1,4 +1,4 @@
-"""The blend against Eq. 6 and 7 in arbitrary precision; the floor against what it promises, by
+"""The blend against Eq. 6 and 7 in arbitrary precision; the floors against their guarantees, by
 simulation.
 """
 
@@ -45,13 +45,13 @@ def test_blend_is_bayes_rule_with_floor_added_to_class_densities(log_f, offset, 
     joint = log_f + np.log(prior)
     log_density = np.logaddexp.reduce(joint)
     posterior = np.exp(joint - joint.max())
-    found = blend_with_prior(
+    blended = blend_with_prior(
         posterior[None] / posterior.sum(), prior, np.array([log_density]), log_b
     )[0]
     np.testing.assert_allclose(
-        found, bayes_posterior(log_f, log_b, prior), rtol=1e-9, atol=1e-15
+        blended, bayes_posterior(log_f, log_b, prior), rtol=1e-9, atol=1e-15
     )  # logs near 1e5 are rounded to 1.5e-11
-    assert found.sum() == pytest.approx(1, abs=1e-12)
+    assert blended.sum() == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("log_density", [-1e300, -1e6, -800.0, -math.inf])
@@ -78,18 +78,18 @@ def test_blend_weights_are_half_at_the_floor():
 
 @pytest.mark.parametrize(("log_density", "expected"), [(-3.0, 0.9), (-math.inf, 0.5)])
 def test_infinitely_low_floor_affects_zero_density_only(log_density, expected):
-    found = blend_with_prior(
+    blended = blend_with_prior(
         np.array([[0.9, 0.1]]), np.array([0.5, 0.5]), np.array([log_density]), -math.inf
     )
-    assert found[0, 0] == expected
+    assert blended[0, 0] == expected
 
 
 def test_min_weight_keeps_argmax_with_equal_priors():
     posterior = np.array([[0.2, 0.3, 0.5], [0.4, 0.35, 0.25]])
     prior = np.full(3, 1 / 3)
-    found = blend_with_prior(posterior, prior, np.array([-1e9, -np.inf]), 0.0, min_weight=1e-9)
-    assert found.argmax(axis=1).tolist() == [2, 0]
-    assert np.abs(found - prior).max() <= 1e-9
+    blended = blend_with_prior(posterior, prior, np.array([-1e9, -np.inf]), 0.0, min_weight=1e-9)
+    assert blended.argmax(axis=1).tolist() == [2, 0]
+    assert np.abs(blended - prior).max() <= 1e-9
     assert blend_with_prior(posterior, prior, np.array([3.0, 3.0]), 0.0, 1e-9)[0] == pytest.approx(
         blend_with_prior(posterior, prior, np.array([3.0]), 0.0)[0]
     )
@@ -141,8 +141,8 @@ def test_conformal_floor_ignores_zero_densities():
 
 
 def blend_shift(log_density, distance, log_floor):
-    """How far rows move in the mean, by the blend itself: between the corners of a simplex whose
-    prior is a corner. With the row that is counted beside the held-out ones.
+    """Mean shift of rows by the blend: between the corners of a simplex whose prior is a corner.
+    The extra row that is added to the held-out rows counts too.
     """
     log_density = np.append(log_density, 1.5 * log_density.min() - 0.5 * np.median(log_density))
     distance = np.append(distance, distance.mean())
@@ -181,7 +181,7 @@ def test_mean_shift_floor_shifts_rows_by_max_mean_shift(seed, m, spread, max_mea
 def test_mean_shift_of_new_rows_is_close_to_the_bound_with_few_held_out_rows(m, tail):
     rng = np.random.default_rng(m)
     draw = rng.standard_normal if tail == "normal" else lambda size: -rng.standard_exponential(size)
-    # new rows at 4,000 quantiles: 40 of them in the lowest hundredth, with nothing left to chance
+    # new rows at 4,000 quantiles: 40 in the lowest hundredth, without randomness
     held_out, share = draw((1000, m)), (np.arange(4000) + 0.5) / 4000
     new = norm.ppf(share) if tail == "normal" else np.log(share)
     cost = [
@@ -220,5 +220,5 @@ def test_paper_floor_is_b_over_log_n(n):
 def test_figure1_floor_formula():
     assert figure1_log_floor(1000, 2) == pytest.approx(
         -8.23, abs=0.005
-    )  # worked out by hand, for 1e9 and for 1e3
+    )  # computed manually for 1e9 and for 1e3
     assert figure1_log_floor(1000, 2, multiplier=1e3) == pytest.approx(-22.05, abs=0.005)

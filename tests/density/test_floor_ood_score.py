@@ -1,4 +1,4 @@
-"""The score for being out of distribution: it is what the blend with the prior goes by."""
+"""OOD scores, which determine the blend with the prior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate: what its docstring promises inside the data, and where its pieces come from."""
+"""The density gate against the guarantees of its docstring inside the data."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ def test_gate_keeps_argmax_with_equal_priors(rows, isotonic, gate):
     test = rows[4]
     assert gate.prior_.tolist() == [0.5, 0.5]
     proba = isotonic.predict_proba(test)
-    decided = np.abs(proba[:, 0] - 0.5) > 1e-6  # at 0.5 : 0.5 the order is a matter of rounding
+    decided = np.abs(proba[:, 0] - 0.5) > 1e-6  # at 0.5 : 0.5 rounding decides the order
     assert decided.mean() > 0.9
     assert np.array_equal(gate.predict(test)[decided], isotonic.predict(test)[decided])
-    far = test[decided] + 3  # here only the least weight, 1e-9, is left of it
-    sure = np.abs(isotonic.predict_proba(far)[:, 0] - 0.5) > 1e-6
-    assert np.array_equal(gate.predict(far)[sure], isotonic.predict(far)[sure])
+    far_rows = test[decided] + 3  # only the minimum weight, 1e-9, remains here
+    sure = np.abs(isotonic.predict_proba(far_rows)[:, 0] - 0.5) > 1e-6
+    assert np.array_equal(gate.predict(far_rows)[sure], isotonic.predict(far_rows)[sure])
 
 
 def test_shift_decreases_exponentially_above_the_floor(rows, isotonic, gate):
     test = rows[4]
     above = gate.graph_.log_density(test) - gate.log_floor_
-    moved = np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1)
-    assert (moved <= np.exp(-above) + 1e-15).all()
+    shift = np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1)
+    assert (shift <= np.exp(-above) + 1e-15).all()
     assert (above >= 0).mean() >= 0.95 - 3 * np.sqrt(
         2 * 0.05 * 0.95 / 300
     )  # alpha, with the errors of 300 calibration and 300 test rows
-    assert (moved[above >= 0] <= 0.5).all()
-    assert moved.max() > 0  # the gate is not merely open
+    assert (shift[above >= 0] <= 0.5).all()
+    assert shift.max() > 0  # the gate has an effect
 
 
 def test_gate_weight_follows_density_and_floor(rows, isotonic, gate):
@@ -83,14 +83,14 @@ def test_gate_weight_follows_density_and_floor(rows, isotonic, gate):
 
 def test_smaller_alpha_never_lowers_weights(rows, isotonic):
     X, y, X_calibration, y_calibration, test, _ = rows
-    moved = []
+    shift = []
     for alpha in (0.3, 0.05, 0.005, 0.0005):
         gate = DensityGate(FrozenEstimator(isotonic), alpha=alpha).fit(
             X, y, X_calibration=X_calibration, y_calibration=y_calibration
         )
-        moved.append(np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1))
-    assert (np.diff(moved, axis=0) <= 1e-15).all()
-    assert moved[0].mean() > 10 * moved[-1].mean()
+        shift.append(np.abs(gate.predict_proba(test) - isotonic.predict_proba(test)).max(axis=1))
+    assert (np.diff(shift, axis=0) <= 1e-15).all()
+    assert shift[0].mean() > 10 * shift[-1].mean()
 
 
 @pytest.mark.parametrize("max_mean_shift", [0.003, 0.05])
@@ -114,8 +114,8 @@ def test_max_mean_shift_bounds_the_mean_shift(rows, isotonic, max_mean_shift):
     assert test_move.mean() <= max_mean_shift + 3 * test_move.std() / np.sqrt(
         len(test)
     )  # three standard errors
-    far = 40.0 + test
-    assert np.abs(gate.predict_proba(far) - gate.prior_).max() < 1e-6
+    far_rows = 40.0 + test
+    assert np.abs(gate.predict_proba(far_rows) - gate.prior_).max() < 1e-6
 
 
 def test_gate_uses_the_density_of_the_inner_forest(rows, isotonic, gate):
@@ -138,10 +138,10 @@ def test_partition_forest_gates_an_estimator_without_partition(rows):
         LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0
     ).fit(X, y)
     assert isinstance(gate.graph_.partition.forest, ExtraTreesClassifier)
-    again = DensityGate(
+    refitted = DensityGate(
         LogisticRegression(), partition=ExtraTreesClassifier(10), random_state=0
     ).fit(X, y)
-    assert np.array_equal(gate.predict_proba(X), again.predict_proba(X))
+    assert np.array_equal(gate.predict_proba(X), refitted.predict_proba(X))
     frozen = RandomForestClassifier(10, random_state=0).fit(X, y)
     assert (
         DensityGate(LogisticRegression(), partition=FrozenEstimator(frozen))
@@ -181,9 +181,9 @@ def test_partition_forest_raises_for_images():
 
 def test_inner_calibrator_is_fitted_on_the_same_held_out_rows(rows):
     X, y, X_calibration, y_calibration, test, _ = rows
-    inside = ScoreMap(RandomForestClassifier(10, random_state=1))
-    gate = DensityGate(inside).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
-    expected = clone(inside).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    inner = ScoreMap(RandomForestClassifier(10, random_state=1))
+    gate = DensityGate(inner).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
+    expected = clone(inner).fit(X, y, X_calibration=X_calibration, y_calibration=y_calibration)
     assert np.array_equal(gate.estimator_.predict_proba(test), expected.predict_proba(test))
 
 

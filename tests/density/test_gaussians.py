@@ -1,5 +1,5 @@
-"""Gaussians against scipy's and against loops over polytopes; what happens to units, constants and
-single polytopes.
+"""Gaussians against SciPy and against loops over polytopes; units, constant features, single
+polytopes.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def test_means_and_variances_match_equations():
     }
     assert VARIANCE_LAMBDA == 1e-6
     for rule, variance in expected.items():
-        found = fit_gaussians(X, polytopes, rule)
-        np.testing.assert_allclose(found.means, mean, rtol=1e-13)
+        result = fit_gaussians(X, polytopes, rule)
+        np.testing.assert_allclose(result.means, mean, rtol=1e-13)
         np.testing.assert_allclose(
-            found.variances, variance, rtol=1e-9, atol=1e-14
+            result.variances, variance, rtol=1e-9, atol=1e-14
         )  # sums of squares of numbers near 5
 
 
@@ -88,16 +88,16 @@ def test_log_density_matches_scipy():
 
 def test_log_density_without_polytope_is_minus_infinity():
     X, polytopes = make_polytopes()
-    found = fit_gaussians(X, polytopes, shrunk_variances).log_density(X[:3], np.array([0, -1, 1]))
-    assert np.isneginf(found).tolist() == [False, True, False]
+    result = fit_gaussians(X, polytopes, shrunk_variances).log_density(X[:3], np.array([0, -1, 1]))
+    assert np.isneginf(result).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("distance", [1e150, 1e160, 1e300])
 def test_log_density_is_never_nan_at_any_distance(distance):
-    found = PolytopeGaussians(np.zeros((1, 2)), np.full((1, 2), 1e-6)).log_density(
+    result = PolytopeGaussians(np.zeros((1, 2)), np.full((1, 2), 1e-6)).log_density(
         np.array([[distance, -distance]]), np.array([0])
     )
-    assert found[0] < -1e300
+    assert result[0] < -1e300
 
 
 def test_nearest_mean_is_the_euclidean_neighbour():
@@ -155,8 +155,8 @@ def test_variance_rules_support_identical_rows(rule):
 def test_spacing_of_many_polytopes_uses_a_sample():
     rng = np.random.default_rng(0)
     X = rng.random((6000, 2))
-    alone = polytopes_of(np.arange(6000)[:, None])
-    sampled = fit_gaussians(X, alone, shrunk_variances).variances[0] * 2
+    single_row_polytopes = polytopes_of(np.arange(6000)[:, None])
+    sampled = fit_gaussians(X, single_row_polytopes, shrunk_variances).variances[0] * 2
     np.testing.assert_allclose(
         sampled, squared_spacing(X), rtol=0.1
     )  # 2,000 of 6,000 squared distances: standard error 2 %, here five
@@ -196,12 +196,16 @@ def test_held_out_rows_choose_spacing_of_nearly_constant_features():
     rng = np.random.default_rng(0)
     X, held_out = rng.normal(size=(400, 3)), rng.normal(size=(100, 3))
     X[:, 2], held_out[:, 2] = 0, 0
-    X[0, 2] = 1e-3  # one row in 400 gives the feature a scale; a held-out row leaves it far behind
-    alone = polytopes_of(np.arange(400)[:, None])
-    own = polytope_moments(X, alone).spacing
-    assert np.array_equal(polytope_moments(X, alone, held_out).spacing, own)
+    X[0, 2] = 1e-3  # one row in 400 sets the feature's scale; a held-out row far exceeds it
+    single_row_polytopes = polytopes_of(np.arange(400)[:, None])
+    plain_spacing = polytope_moments(X, single_row_polytopes).spacing
+    assert np.array_equal(
+        polytope_moments(X, single_row_polytopes, held_out).spacing, plain_spacing
+    )
     held_out[0, 2] = 1.0
-    drawn = polytope_moments(X, alone, held_out).spacing
-    assert drawn[2] > 100 * own[2]
-    expected = [(1 - share) * own + share * own.mean() for share in (0.01, 0.1, 1.0)]
+    drawn = polytope_moments(X, single_row_polytopes, held_out).spacing
+    assert drawn[2] > 100 * plain_spacing[2]
+    expected = [
+        (1 - share) * plain_spacing + share * plain_spacing.mean() for share in (0.01, 0.1, 1.0)
+    ]
     assert any(np.allclose(drawn, candidate, rtol=1e-12) for candidate in expected)

@@ -1,4 +1,4 @@
-"""What rows find on a graph, against dense similarities of codes."""
+"""Queries of a graph against dense similarities of codes."""
 
 from __future__ import annotations
 
@@ -91,16 +91,16 @@ def test_rows_beyond_n_train_add_mass_but_no_gaussian(problem, problem_locations
     assert np.array_equal(larger_graph.gaussians.variances, graph.gaussians.variances)
     assert np.array_equal(larger_graph.polytopes.polytope_of_row, graph.polytopes.polytope_of_row)
     assert np.array_equal(larger_graph.codes, graph.codes)
-    query_result, alone = (
+    query_result, expected_result = (
         larger_graph.query(test, np.array([2.0])),
         graph.query(test, np.array([2.0])),
     )
-    assert np.array_equal(query_result.polytope, alone.polytope)
-    assert np.array_equal(query_result.log_density, alone.log_density)
+    assert np.array_equal(query_result.polytope, expected_result.polytope)
+    assert np.array_equal(query_result.log_density, expected_result.log_density)
     held_out = problem.partition.encode(problem.weighted.X)
-    more = dense_similarity(test.codes, held_out) ** 2.0 @ problem.weighted.one_hot(n_classes)
+    added_mass = dense_similarity(test.codes, held_out) ** 2.0 @ problem.weighted.one_hot(n_classes)
     np.testing.assert_allclose(
-        query_result.masses[:, :, 0], alone.masses[:, :, 0] + more, rtol=ROUNDING
+        query_result.masses[:, :, 0], expected_result.masses[:, :, 0] + added_mass, rtol=ROUNDING
     )
 
 
@@ -114,15 +114,18 @@ def test_weighted_sums_over_populated_polytopes(graph):
 
 def test_duplicated_rows_double_masses_and_keep_means(problem, problem_locations, graph):
     train, test = problem_locations
-    twice = np.concatenate([np.arange(len(train)), np.arange(len(train))])
+    doubled_rows = np.concatenate([np.arange(len(train)), np.arange(len(train))])
     doubled = KernelDensityGraph(
         problem.partition,
-        train[twice],
-        problem.train[twice].one_hot(len(problem.prior)),
+        train[doubled_rows],
+        problem.train[doubled_rows].one_hot(len(problem.prior)),
         shrunk_variances,
     )
     assert len(doubled.polytopes) == len(graph.polytopes)
     np.testing.assert_allclose(doubled.gaussians.means, graph.gaussians.means, rtol=1e-13)
-    found, single = doubled.query(test, np.array([3.0])), graph.query(test, np.array([3.0]))
-    np.testing.assert_allclose(found.masses, 2 * single.masses, rtol=ROUNDING)
-    assert np.array_equal(found.polytope, single.polytope)
+    doubled_result, single_result = (
+        doubled.query(test, np.array([3.0])),
+        graph.query(test, np.array([3.0])),
+    )
+    np.testing.assert_allclose(doubled_result.masses, 2 * single_result.masses, rtol=ROUNDING)
+    assert np.array_equal(doubled_result.polytope, single_result.polytope)

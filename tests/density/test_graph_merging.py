@@ -25,8 +25,8 @@ def test_merged_polytopes_are_clusters_represented_by_a_central_row(located_prob
     assert (merged.representatives < n).all()
     assert np.array_equal(merged.polytope_of_row[merged.representatives], np.arange(len(merged)))
     scaled = locations.points / locations.points[:n].std(axis=0)
-    own = scaled[merged.representatives][merged.polytope_of_row]
-    spread = ((scaled - own) ** 2).sum(axis=1).mean()
+    representative_point = scaled[merged.representatives][merged.polytope_of_row]
+    spread = ((scaled - representative_point) ** 2).sum(axis=1).mean()
     shuffled = (
         (
             (
@@ -77,14 +77,14 @@ def test_merged_forest_keeps_probabilities_and_prior_limit(problem, variant, lim
     )
     proba = kdf.predict_proba(np.concatenate([problem.test.X, 1e6 * problem.test.X]))
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-12)
-    if variant != "reference":  # its floor cannot act
+    if variant != "reference":  # its floor has no effect
         np.testing.assert_allclose(
             proba[len(problem.test) :], np.tile(kdf.prior_, (len(problem.test), 1)), atol=1e-9
         )
 
 
 def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
-    """Each held-out row is left out by fitting the sums anew without it, with the whole similarity
+    """The expected sums are computed again without each held-out row, from the whole similarity
     matrix.
     """
     from kdgraph.density import posterior as search
@@ -104,7 +104,7 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
         max_polytopes=12,
     )
     recorded_masses: list[np.ndarray] = []
-    own = graph.representative_similarity(slice(n, None))
+    own_similarity = graph.representative_similarity(slice(n, None))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             search,
@@ -116,7 +116,7 @@ def test_leave_one_out_with_merged_polytopes_removes_own_mass(problem):
             locations[n:],
             problem.held_out,
             problem.prior,
-            own_similarity=own,
+            own_similarity=own_similarity,
             exponents=np.array([0.7, 3.0]),
             pseudo_count=1.0,
             vote_share=0.0,

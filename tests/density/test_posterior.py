@@ -47,7 +47,7 @@ def graph_with_held_out(problem, held_out):
 
 
 def leave_one_out(problem, held_out, exponent):
-    """Float[m, K]: masses at each held-out row with that row taken away altogether."""
+    """Return the masses at each held-out row without that row, Float[m, K]."""
     all_rows = problem.train + held_out
     codes, labels = problem.partition.encode(all_rows.X), all_rows.one_hot(len(problem.prior))
     n, masses = len(problem.train), []
@@ -111,7 +111,7 @@ def test_search_leaves_out_the_own_mass_of_held_out_rows(problem, rows, monkeypa
 
 
 def dense_best_power(vote, rows) -> float:
-    """Of the grid, one candidate at a time, in log space."""
+    """Return the best power of the grid, one candidate at a time, in log space."""
 
     def loss(power):
         proba = softmax(power * np.log(np.maximum(vote, 1e-300)), axis=1)
@@ -251,7 +251,7 @@ def test_nearest_posterior_search_runs_its_passes(problem):
     assert len(evaluated) == 5
     assert (
         fitted_posterior.exponent == 2.25
-    )  # 2 was the first of the best, and of the second stage, which starts there, 2.25 was better
+    )  # 2 is the first of the best; in the second pass, which starts there, 2.25 is better
     assert log_density.shape == (len(problem.held_out),)
 
 

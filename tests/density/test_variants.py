@@ -56,7 +56,7 @@ class DenseReference:
         return (a[:, None, :] == b[None, :, :]).mean(axis=2)
 
     def nearest(self, X):
-        """Eq. 4 with the distance of Eq. 17, or Euclidean, as it is or with every feature in units
+        """Eq. 4 with the distance of Eq. 17, or with the Euclidean distance, plain or in units
         of the spacing.
         """
         if self.distance == "euclidean":
@@ -96,14 +96,14 @@ class DenseReference:
 
 
 def nine_bin_ece(y, proba):
-    """The calibration error that the published implementation minimised: edges linspace(0, 1, 10),
+    """Return the calibration error of the published implementation: edges linspace(0, 1, 10),
     right-closed.
     """
     confidence, correct = proba.max(axis=1), proba.argmax(axis=1) == y
     edges = np.linspace(0, 1, 10)
-    inside = [(confidence > low) & (confidence <= high) for low, high in pairwise(edges)]
+    bins = [(confidence > low) & (confidence <= high) for low, high in pairwise(edges)]
     return sum(
-        m.sum() * abs(correct[m].mean() - confidence[m].mean()) for m in inside if m.any()
+        m.sum() * abs(correct[m].mean() - confidence[m].mean()) for m in bins if m.any()
     ) / len(y)
 
 
@@ -146,7 +146,7 @@ def test_paper_variant_matches_dense_equations(problem, distance, floor):
     np.testing.assert_allclose(kdf.predict_proba(X), expected, atol=ROUNDING)
     assert (
         np.abs(expected - problem.prior).max() > 0.05
-    )  # the floor has not swallowed everything that is compared
+    )  # not all predictions are equal to the prior
 
 
 def test_paper_variant_with_fixed_k_and_with_ece(problem):
@@ -164,8 +164,8 @@ def test_paper_variant_with_fixed_k_and_with_ece(problem):
 
     def error(proba):
         confidence, correct = proba.max(axis=1), proba.argmax(axis=1) == problem.held_out.y
-        inside = [(confidence > low) & (confidence <= high) for low, high in pairwise(edges)]
-        return sum(abs(correct[m].sum() - confidence[m].sum()) for m in inside) / len(correct)
+        bins = [(confidence > low) & (confidence <= high) for low, high in pairwise(edges)]
+        return sum(abs(correct[m].sum() - confidence[m].sum()) for m in bins) / len(correct)
 
     scores = [error(dense.posterior(problem.held_out.X, e)) for e in candidates]
     assert by_ece == candidates[np.argmin(scores)]
@@ -179,7 +179,7 @@ def test_reference_variant_matches_dense_equations(problem, distance):
     def score(exponent):
         return nine_bin_ece(problem.held_out.y, dense.posterior(problem.held_out.X, exponent))
 
-    first = min(np.arange(1.0, 20.0, 2.0), key=score)  # min keeps the first of equals
+    first = min(np.arange(1.0, 20.0, 2.0), key=score)  # min returns the first of equal values
     best = min(first + np.arange(10) * 0.2, key=score)
     kdf = fit_kdf(problem, variant="reference", distance=distance)
     assert kdf.posterior_.exponent == pytest.approx(best, abs=1e-12)
@@ -215,22 +215,24 @@ def test_figure1_exponent_increases_at_a_thousand_rows(spirals, n, exponent):
 
 
 def test_weighted_variances_survive_an_offset(problem):
-    """Sums of w·x² cancel; about the mean of all rows they keep the digits that an offset of 1e6
-    leaves in the rows themselves.
+    """Sums of w·x² cancel. About the mean of all rows they keep the digits that remain in the
+    rows after an offset of 1e6.
     """
     train = problem.partition.locate(problem.train.X)
     graph = KernelDensityGraph(
         problem.partition, train, problem.train.one_hot(len(problem.prior)), published_variances
     )
     expected = variants.weighted_gaussians(graph, train.points, 1.0).variances
-    moved = KernelDensityGraph(
+    shifted_graph = KernelDensityGraph(
         problem.partition,
         type(train)(train.points + 1e6, train.codes),
         problem.train.one_hot(len(problem.prior)),
         published_variances,
     )
     np.testing.assert_allclose(
-        variants.weighted_gaussians(moved, train.points + 1e6, 1.0).variances, expected, rtol=1e-6
+        variants.weighted_gaussians(shifted_graph, train.points + 1e6, 1.0).variances,
+        expected,
+        rtol=1e-6,
     )
 
 
@@ -254,9 +256,9 @@ def test_kdgraph_variant_matches_dense_equations(problem, lend):
     vote = problem.forest.predict_proba(held_out.X)
     for exponent in EXPONENT_FACTOR_GRID * math.log(dense.n):
         for a in PSEUDO_COUNT_GRID:
-            around = smoothed(held_out.X, exponent, a, without_self=lend)
+            smoothed_proba = smoothed(held_out.X, exponent, a, without_self=lend)
             for v in VOTE_SHARE_GRID:
-                score = clipped_nll(held_out.y, v * vote + (1 - v) * around)
+                score = clipped_nll(held_out.y, v * vote + (1 - v) * smoothed_proba)
                 if score < lowest - 1e-9:
                     best, lowest = (exponent, a, v), score
     kdf = fit_kdf(problem, use_calibration_rows=lend)
@@ -271,12 +273,12 @@ def test_kdgraph_variant_matches_dense_equations(problem, lend):
 
     X = make_queries(problem)
     exponent, a, v = best
-    inside = v * problem.forest.predict_proba(X) + (1 - v) * smoothed(X, exponent, a)
+    bins = v * problem.forest.predict_proba(X) + (1 - v) * smoothed(X, exponent, a)
     weight = np.maximum(
         1 / (1 + np.exp(np.minimum(floor - dense.log_gaussian(X, variances)[0], 700))), 1e-9
     )[:, None]
     np.testing.assert_allclose(
-        kdf.predict_proba(X), weight * inside + (1 - weight) * problem.prior, atol=ROUNDING
+        kdf.predict_proba(X), weight * bins + (1 - weight) * problem.prior, atol=ROUNDING
     )
 
 
@@ -293,8 +295,8 @@ def test_automatic_floor_works_for_all_variants(problem, variant):
 
 
 def test_paper_floor_exceeds_in_distribution_densities(problem):
-    """Why ``floor="paper"`` is no default: Gaussian densities of 1e-6 wide polytopes vanish between
-    the rows that made them.
+    """The reason why ``floor="paper"`` is not the default: Gaussian densities of polytopes that
+    are 1e-6 wide vanish between the training rows.
     """
     proba = fit_kdf(problem, variant="paper").predict_proba(problem.test.X)
     assert (np.abs(proba - problem.prior).max(axis=1) < 1e-6).mean() > 0.5

@@ -36,8 +36,8 @@ def make_dense_network(*widths):
 
 
 class FunctionalRelus(nn.Module):
-    """Convolution, in-place and functional ReLUs, a tensor's method, a clamp, and layers whose
-    names say nothing.
+    """Convolution, in-place and functional ReLUs, a tensor's method, a clamp, and layers with
+    uninformative names.
     """
 
     def __init__(self):
@@ -56,7 +56,7 @@ class FunctionalRelus(nn.Module):
 
 
 class ConvolutionWithoutDenseRelus(nn.Module):
-    """No dense layer but the last: what is read is the ReLU before the pooling."""
+    """Network with one dense layer, the last: the ReLU before the pooling is recorded."""
 
     def __init__(self):
         super().__init__()
@@ -68,8 +68,8 @@ class ConvolutionWithoutDenseRelus(nn.Module):
 
 
 def hidden_bits(module: nn.Sequential, X: np.ndarray) -> list[np.ndarray]:
-    """By hand, for a Sequential of linear layers and ReLUs, in float64: units on, layer by layer,
-    and p > 1/K.
+    """Return the bits of a Sequential of linear layers and ReLUs in float64, layer by layer, and
+    p > 1/K.
     """
     bits, x = [], X
     for part in module:
@@ -188,7 +188,7 @@ def test_dropout_and_batch_norm_run_in_eval_mode():
     assert partition.widths.tolist() == [30, 3]
     assert np.array_equal(
         locations.points, X
-    )  # all of it is dense, so the Gaussians live where the user measures
+    )  # the network is dense throughout, so that the Gaussians live in the input space
     assert np.array_equal(partition.vote(locations), network.predict_proba(X))
 
 

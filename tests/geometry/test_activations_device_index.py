@@ -27,7 +27,9 @@ ROUNDING = 1e-12  # as of CodeIndex: both are within 1e-14 and 1e-16 of their ex
 
 
 def random_codes(n, widths, seed):
-    """(UInt64[n, W], Bool[n, width] of each layer) that agree, mostly, with one pattern."""
+    """Return codes UInt64[n, W] and bits Bool[n, width] of each layer that mostly agree with one
+    pattern.
+    """
     rng, pattern, codes, bits = np.random.default_rng(seed), np.random.default_rng(99), [], []
     for width in widths:
         bits.append((pattern.random(width) < 0.5) ^ (rng.random((n, width)) > 0.85))
@@ -47,8 +49,8 @@ def test_device_mismatch_counts_and_similarities_are_exact(device, precision):
         counts = index.mismatches(
             index._signs(index._bytes_on_device(a)), index._signs(index._codes)
         )
-        for found, x, y in zip(counts, a_bits, b_bits, strict=True):
-            assert np.array_equal(found.cpu().numpy(), (x[:, None] != y[None]).sum(axis=2))
+        for layer_counts, x, y in zip(counts, a_bits, b_bits, strict=True):
+            assert np.array_equal(layer_counts.cpu().numpy(), (x[:, None] != y[None]).sum(axis=2))
         assert np.array_equal(index.similarity(a), code_similarity(a, b, WIDTHS))
     finally:
         torch.set_float32_matmul_precision(before)

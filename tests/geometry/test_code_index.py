@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from kdgraph.geometry import code_index
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 
-# powers are good to 1e-14 and 1e-16 of their exponent, below 1,000; sums of a few hundred positive
+# powers are exact to 1e-14 and 1e-16 of their exponent, below 1,000; sums of a few hundred positive
 # terms
 ROUNDING = 1e-12
 EXPONENTS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 7.5, 30.0, 138.0])
@@ -27,7 +27,7 @@ ODD_WIDTHS = [1, 63, 64, 65, 1000, 2]
 
 
 def pack_codes(bits):
-    """UInt64[n, W], column by column, of bits Bool[n, width] of each layer."""
+    """Return codes UInt64[n, W], contiguous by column, of the bits Bool[n, width] of each layer."""
     layers = []
     for by_rows in bits:
         whole = np.zeros((len(by_rows), 64 * -(-by_rows.shape[1] // 64)), dtype=bool)
@@ -37,7 +37,7 @@ def pack_codes(bits):
 
 
 def random_bits(n, widths, seed=0, likeness=0.85):
-    """Bits of each layer that agree, mostly, with one pattern, so that K is not tiny."""
+    """Return bits of each layer that mostly agree with one pattern, so that K is not tiny."""
     rng = np.random.default_rng(seed)
     pattern = np.random.default_rng(99)
     return [(pattern.random(width) < 0.5) ^ (rng.random((n, width)) > likeness) for width in widths]
@@ -74,8 +74,8 @@ def test_number_of_matching_units_is_exact(width):
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 2**31))
 def test_similarity_is_the_exact_fraction_of_equal_activation_paths(widths, seed):
-    """Eq. 16 of Dey et al., term by term: a path takes one unit of each layer, its mode is what
-    these units do.
+    """Eq. 16 of Dey et al., term by term: a path takes one unit of each layer, its mode is the
+    state of these units.
     """
     (a, b), paths = (
         np.random.default_rng(seed).random((2, sum(widths))) < 0.5,
@@ -88,11 +88,11 @@ def test_similarity_is_the_exact_fraction_of_equal_activation_paths(widths, seed
     )
     shares = [Fraction(int((x == y).sum()), len(x)) for x, y in zip(a, b, strict=True)]
     assert math.prod(shares) == Fraction(alike, len(paths))
-    found = code_similarity(
+    result = code_similarity(
         pack_codes([x[None] for x in a]), pack_codes([x[None] for x in b]), widths
     )[0, 0]
-    assert found == pytest.approx(alike / len(paths), rel=1e-15)  # four factors, rounded
-    assert (found == 0) == (alike == 0) and (found == 1) == (alike == len(paths))
+    assert result == pytest.approx(alike / len(paths), rel=1e-15)  # four factors, rounded
+    assert (result == 0) == (alike == 0) and (result == 1) == (alike == len(paths))
 
 
 @pytest.mark.parametrize("labels", ["one class each", "several classes"])
@@ -163,8 +163,8 @@ def test_results_do_not_depend_on_threads_blocks_or_other_queries(monkeypatch):
     expected, expected_nearest = masses(queries)
     for block, n_jobs in itertools.product((1, 7, 128, 1000), (1, 2)):
         monkeypatch.setattr(code_index, "_QUERY_BLOCK", block)
-        found, nearest = masses(queries, n_jobs)
-        assert np.array_equal(found, expected) and np.array_equal(nearest, expected_nearest)
+        result, nearest = masses(queries, n_jobs)
+        assert np.array_equal(result, expected) and np.array_equal(nearest, expected_nearest)
     order = np.random.default_rng(2).permutation(301)
     assert np.array_equal(masses(queries[order], 2)[0], expected[order])
     for row in (0, 1, 300):
@@ -180,8 +180,8 @@ def test_each_exponent_is_independent_of_the_others():
         assert np.array_equal(
             index.query(queries, np.array([exponent]))[0][:, :, 0], masses[:, :, k]
         )
-    no_masses, alone = index.query(queries, np.empty(0))
-    assert no_masses.shape == (9, 3, 0) and np.array_equal(alone, nearest)
+    no_masses, expected_by_rows = index.query(queries, np.empty(0))
+    assert no_masses.shape == (9, 3, 0) and np.array_equal(expected_by_rows, nearest)
     masses, nearest = index.query(queries[:0], EXPONENTS)
     assert masses.shape == (0, 3, len(EXPONENTS)) and nearest.shape == (0,)
 
@@ -190,7 +190,7 @@ def test_lowest_of_equally_near_polytopes_is_nearest_across_classes_and_tiles(mo
     monkeypatch.setattr(code_index, "_POLYTOPES_PER_TILE", 2)
     codes = np.array(
         [[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64
-    )  # classes sort the other way round
+    )  # the order by class is reversed
     index = CodeIndex(codes, np.eye(5)[::-1], [4])
     assert index.query(
         np.array([[0b0000], [0b0011], [0b1111], [0b1001]], dtype=np.uint64), np.array([1.0])
@@ -222,8 +222,10 @@ def test_rows_argument_selects_the_representatives():
         pack_codes(random_bits(6, widths, 1)),
     )
     by_rows = CodeIndex(codes, weights, widths, rows=rows).query(queries, EXPONENTS)
-    alone = CodeIndex(codes[rows], weights, widths).query(queries, EXPONENTS)
-    assert np.array_equal(by_rows[0], alone[0]) and np.array_equal(by_rows[1], alone[1])
+    expected_by_rows = CodeIndex(codes[rows], weights, widths).query(queries, EXPONENTS)
+    assert np.array_equal(by_rows[0], expected_by_rows[0]) and np.array_equal(
+        by_rows[1], expected_by_rows[1]
+    )
 
 
 @pytest.mark.parametrize("bad", [-0.5, np.inf, np.nan])

@@ -1,4 +1,4 @@
-"""The compiled loops one by one, against numpy's unpacked bits and extended precision."""
+"""Each compiled loop against NumPy's unpacked bits and extended precision."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_powers_match_extended_precision():
         error = np.abs(result - expected) / np.where(expected > 0, expected, 1)
         assert (
             error <= 1e-14 + 2e-16 * np.abs(x)
-        ).all()  # the polynomial, and the rounding of x: half of 2^-52 · |x| · log 2
+        ).all()  # the function, and the rounding of x: half of 2^-52 · |x| · log 2
 
 
 def test_powers_of_zero_similarity_are_zero_except_at_exponent_zero():
@@ -102,7 +102,7 @@ def test_weighted_sum_and_maximum_match_reference(n):
 @pytest.mark.parametrize(
     ("similarity", "before", "expected"),
     [
-        ([0.2, 0.7, 0.7], (-1, 0.0), (5, 0.7)),  # of two the lower number, wherever it stands
+        ([0.2, 0.7, 0.7], (-1, 0.0), (5, 0.7)),  # of two the lower number, at any position
         ([0.2, 0.7, 0.7], (4, 0.7), (4, 0.7)),
         ([0.2, 0.7, 0.7], (6, 0.7), (5, 0.7)),
         ([0.2, 0.7, 0.7], (0, 0.6), (5, 0.7)),

@@ -12,7 +12,7 @@ from kdgraph.geometry import forest as leaf_index
 
 ROUNDING = 1e-12  # sums of at most 600 positive terms in float64, added in another order
 EXPONENTS = np.array([0.02, 0.3, 1.0, 2.0, 7.5, 30.0, 138.0])
-MEMBERS, COMPARISON = 2.0, -1.0  # values of _SIMD_SHARE that force one way of counting
+MEMBERS, COMPARISON = 2.0, -1.0  # values of _MAX_VISIT_FRACTION that force one of the counters
 BOTH_COUNTERS = pytest.mark.parametrize(
     "share", [MEMBERS, COMPARISON], ids=["members", "comparison"]
 )
@@ -122,9 +122,7 @@ def test_random_codes_match_dense_similarities(share, data):
 @BOTH_COUNTERS
 def test_lowest_of_equally_near_polytopes_is_nearest(monkeypatch, share):
     monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
-    codes = np.array(
-        [[3, 3], [2, 0], [0, 2], [2, 1], [1, 2]]
-    )  # sorted by leaf, the order is another one
+    codes = np.array([[3, 3], [2, 0], [0, 2], [2, 1], [1, 2]])  # the order by leaf differs
     index = LeafIndex(codes, np.ones((5, 1)), np.array([0, 4, 8]))
     assert index.query(np.array([[2, 2], [0, 3], [1, 0]]), np.array([1.0]))[1].tolist() == [
         1,

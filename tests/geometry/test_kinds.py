@@ -1,4 +1,4 @@
-"""What a pipeline does before its last step."""
+"""Partitions of pipelines apply the transformers before the last step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks on threads, on processes, and on a cluster of the user's own: the same bits."""
+"""Blocks on threads, on processes and on a Dask cluster give the same bits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_blocks(n: int, size: int) -> list[slice]:
 )
 @pytest.mark.parametrize("size", [3, 7, 100])
 def test_every_block_is_computed_once_in_order(n_jobs, backend, size):
-    rows, found = np.arange(50), np.zeros(50, dtype=int)
+    rows, counts = np.arange(50), np.zeros(50, dtype=int)
     blocks = make_blocks(50, size)
 
     def sum_blocks() -> int:
@@ -36,7 +36,7 @@ def test_every_block_is_computed_once_in_order(n_jobs, backend, size):
         for block, (value, length) in map_blocks(
             partial(compute_powers, power=2), rows, blocks, n_jobs
         ):
-            found[block] += value
+            counts[block] += value
             n += length
         return n
 
@@ -45,7 +45,7 @@ def test_every_block_is_computed_once_in_order(n_jobs, backend, size):
     else:
         with parallel_config(backend=backend, n_jobs=n_jobs):
             n = sum_blocks()
-    assert n == 50 and np.array_equal(found, rows**2)
+    assert n == 50 and np.array_equal(counts, rows**2)
 
 
 def test_no_blocks_for_no_rows():
@@ -59,7 +59,7 @@ def test_dask_backend_gives_the_same_bits():
     forest = KernelDensityForest(
         RandomForestClassifier(20, random_state=0), random_state=0, n_jobs=-1
     )
-    alone = forest.fit(X, y).predict_proba(X)
+    local_proba = forest.fit(X, y).predict_proba(X)
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp://"
@@ -67,10 +67,12 @@ def test_dask_backend_gives_the_same_bits():
         distributed.Client(cluster) as client,
         parallel_config(backend="dask"),
     ):
-        there = forest.predict_proba(X)
+        cluster_predict = forest.predict_proba(X)
         done = client.run(
             lambda dask_worker: dask_worker.state.executed_count
         )  # by the kernels alone
-        again = forest.fit(X, y).predict_proba(X)
-    assert np.array_equal(alone, there) and np.array_equal(alone, again)
+        cluster_proba = forest.fit(X, y).predict_proba(X)
+    assert np.array_equal(local_proba, cluster_predict) and np.array_equal(
+        local_proba, cluster_proba
+    )
     assert len(done) == 2 and all(count > 0 for count in done.values())

@@ -18,16 +18,16 @@ CODES = arrays(
 
 
 def assert_groups(polytopes, codes):
-    """``found`` groups equal rows, and numbers them in order of first appearance."""
-    seen: list[tuple] = []
+    """Assert that equal rows are grouped, and numbered in order of first appearance."""
+    distinct_rows: list[tuple] = []
     for row in map(tuple, codes.tolist()):
-        if row not in seen:
-            seen.append(row)
-    number = {row: r for r, row in enumerate(seen)}
+        if row not in distinct_rows:
+            distinct_rows.append(row)
+    number = {row: r for r, row in enumerate(distinct_rows)}
     rows = list(map(tuple, codes.tolist()))
     assert polytopes.polytope_of_row.tolist() == [number[row] for row in rows]
-    assert polytopes.representatives.tolist() == [rows.index(row) for row in seen]
-    assert polytopes.sizes.tolist() == [rows.count(row) for row in seen]
+    assert polytopes.representatives.tolist() == [rows.index(row) for row in distinct_rows]
+    assert polytopes.sizes.tolist() == [rows.count(row) for row in distinct_rows]
 
 
 @settings(deadline=None, max_examples=60)
