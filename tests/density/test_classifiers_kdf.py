@@ -49,7 +49,9 @@ def fitted_variants(spiral_rows):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(
-    "names", [("yes", "no", "maybe"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True, None)]
+    "names",
+    [("yes", "no", "maybe"), (5, 6, 9), (-1.0, 0.0, 2.0), (False, True, None)],
+    ids=["strings", "integers", "floats", "booleans"],
 )
 def test_label_values_change_no_probability(
     spiral_rows, blob_rows, fitted_variants, variant, names

@@ -1,3 +1,5 @@
+"""Merging of polytopes, and classifiers with a maximum number of polytopes."""
+
 from __future__ import annotations
 
 import numpy as np

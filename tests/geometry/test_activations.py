@@ -1,3 +1,5 @@
+"""Partitions of networks against manually computed activations."""
+
 from __future__ import annotations
 
 import itertools

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from kdgraph.geometry import code_index as popcount
+from kdgraph.geometry import code_index
 
 UNUSED = 99
 
@@ -21,7 +21,7 @@ def test_mismatches_are_the_different_bits(n, first, last):
         rng.integers(2**64, size=(2, 17), dtype=np.uint64),
     )
     counts = np.full((2, n + 5), UNUSED)
-    popcount.count_mismatches(tile, first, last, queries[0], queries[1], n, counts[0], counts[1])
+    code_index.count_mismatches(tile, first, last, queries[0], queries[1], n, counts[0], counts[1])
     for query, result in zip(queries, counts, strict=True):
         differ = np.ascontiguousarray((tile ^ query[:, None])[first:last, :n].T).view(np.uint8)
         assert np.array_equal(result[:n], np.unpackbits(differ, axis=1).sum(axis=1))
@@ -32,7 +32,7 @@ def test_mismatches_are_the_different_bits(n, first, last):
 def test_match_fraction_equals_numpy_to_the_last_bit(width):
     counts, before = np.arange(width + 1), np.random.default_rng(0).random(width + 1)
     similarity = before.copy()
-    popcount.multiply_match_fraction(counts, float(width), width + 1, similarity)
+    code_index.multiply_match_fraction(counts, float(width), width + 1, similarity)
     assert np.array_equal(similarity, before * (1.0 - counts / width))
 
 
@@ -47,7 +47,7 @@ def test_log2_of_similarities_matches_extended_precision():
         ]
     )
     result = np.empty(len(x))
-    popcount.log2_similarity(x, len(x), result)
+    code_index.log2_similarity(x, len(x), result)
     expected = np.log2(x.astype(np.longdouble))
     assert result[x == 1].tolist() == [0] * (x == 1).sum()
     np.testing.assert_allclose(
@@ -67,7 +67,7 @@ def test_powers_match_extended_precision():
     )
     result = np.empty(len(logs))
     for exponent in (0, 1e-3, 0.3, 1, 2.5, 40, 166, 1e6):
-        popcount.power_from_log2(logs, exponent, len(logs), result)
+        code_index.power_from_log2(logs, exponent, len(logs), result)
         x = exponent * logs
         expected = np.where(x > -1022, np.exp2(x.astype(np.longdouble)), 0).astype(np.float64)
         error = np.abs(result - expected) / np.where(expected > 0, expected, 1)
@@ -78,25 +78,25 @@ def test_powers_match_extended_precision():
 
 def test_powers_of_zero_similarity_are_zero_except_at_exponent_zero():
     logs, result = np.empty(3), np.empty(3)
-    popcount.log2_similarity(np.array([0.0, 1.0, 0.0]), 3, logs)
+    code_index.log2_similarity(np.array([0.0, 1.0, 0.0]), 3, logs)
     for exponent, expected in (
         (0.0, [1, 1, 1]),
         (1e-9, [0, 1, 0]),
         (1.0, [0, 1, 0]),
         (1e300, [0, 1, 0]),
     ):
-        popcount.power_from_log2(logs, exponent, 3, result)
+        code_index.power_from_log2(logs, exponent, 3, result)
         assert result.tolist() == expected
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 33, 512])
 def test_weighted_sum_and_maximum_match_reference(n):
     x, weight = np.random.default_rng(n).random((2, n))
-    assert popcount.weighted_sum(x, weight) == pytest.approx(
+    assert code_index.weighted_sum(x, weight) == pytest.approx(
         math.fsum(x * weight), rel=1e-14
     )  # at most 512 positive terms
-    assert popcount.max_value(x, n, 0.0) == max(x, default=0.0)
-    assert popcount.max_value(x, n // 2, 0.5) == max([0.5, *x[: n // 2]])
+    assert code_index.max_value(x, n, 0.0) == max(x, default=0.0)
+    assert code_index.max_value(x, n // 2, 0.5) == max([0.5, *x[: n // 2]])
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,8 @@ def test_weighted_sum_and_maximum_match_reference(n):
 )
 def test_update_nearest_prefers_nearer_then_lower_numbers(similarity, before, expected):
     assert (
-        popcount.update_nearest(np.array(similarity), max(similarity), np.array([3, 8, 5]), *before)
+        code_index.update_nearest(
+            np.array(similarity), max(similarity), np.array([3, 8, 5]), *before
+        )
         == expected
     )
