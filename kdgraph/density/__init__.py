@@ -1,5 +1,7 @@
-"""Kernel density graphs on a partition: kernel density forests and networks, the density floor, the
-gate.
+"""Kernel density graphs on partitions.
+
+Kernel density forests and networks, the density gate for any classifier, and the density floor
+below which probabilities fall back to the class prior (Dey et al. 2024).
 """
 
 from kdgraph.density.classifiers import KernelDensityForest, KernelDensityNetwork

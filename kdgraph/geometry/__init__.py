@@ -1,4 +1,4 @@
-"""How a parent sees space: partitions, codes, geodesic similarity, polytopes."""
+"""Geometry of parents: partitions, codes, polytopes and geodesic similarity."""
 
 from kdgraph.geometry.code_index import CodeIndex, code_similarity
 from kdgraph.geometry.forest import ForestPartition, LeafIndex

@@ -140,7 +140,7 @@ def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(
 ):
     message = (
         f"{parent.__name__} has no partition to read; pass a fitted forest or tree of scikit-learn,"
-        " or a network of torch; any classifier can stand in front of a forest's partition:"
+        " or a network of torch; any classifier can be combined with a forest's partition:"
         f" DensityGate({parent.__name__}(), partition=RandomForestClassifier())"
     )
     with monkeypatch.context() as patched:

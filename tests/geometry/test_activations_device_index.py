@@ -27,7 +27,9 @@ ROUNDING = 1e-12  # as of CodeIndex: both are within 1e-14 and 1e-16 of their ex
 
 
 def random_codes(n, widths, seed):
-    """(UInt64[n, W], Bool[n, width] of each layer) that agree, mostly, with one pattern."""
+    """Return codes UInt64[n, W] and bits Bool[n, width] of each layer that mostly agree with one
+    pattern.
+    """
     rng, pattern, codes, bits = np.random.default_rng(seed), np.random.default_rng(99), [], []
     for width in widths:
         bits.append((pattern.random(width) < 0.5) ^ (rng.random((n, width)) > 0.85))
@@ -38,7 +40,7 @@ def random_codes(n, widths, seed):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("precision", ["highest", "high"])
-def test_counts_and_similarities_are_exact(device, precision):
+def test_device_mismatch_counts_and_similarities_are_exact(device, precision):
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
@@ -47,8 +49,8 @@ def test_counts_and_similarities_are_exact(device, precision):
         counts = index.mismatches(
             index._signs(index._bytes_on_device(a)), index._signs(index._codes)
         )
-        for found, x, y in zip(counts, a_bits, b_bits, strict=True):
-            assert np.array_equal(found.cpu().numpy(), (x[:, None] != y[None]).sum(axis=2))
+        for layer_counts, x, y in zip(counts, a_bits, b_bits, strict=True):
+            assert np.array_equal(layer_counts.cpu().numpy(), (x[:, None] != y[None]).sum(axis=2))
         assert np.array_equal(index.similarity(a), code_similarity(a, b, WIDTHS))
     finally:
         torch.set_float32_matmul_precision(before)
@@ -57,7 +59,7 @@ def test_counts_and_similarities_are_exact(device, precision):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("block", [16, 50, 4096])
 @pytest.mark.parametrize("n_anchors", [None, 60, 0])
-def test_masses_and_nearest_polytopes_are_those_of_the_compiled_index(
+def test_device_masses_and_nearest_polytopes_match_compiled_index(
     monkeypatch, device, block, n_anchors
 ):
     monkeypatch.setattr(device_index, "_DEVICE_BLOCK", block)
@@ -76,7 +78,7 @@ def test_masses_and_nearest_polytopes_are_those_of_the_compiled_index(
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_ties_zeros_and_nothing_to_do(monkeypatch, device):
+def test_device_ties_zero_similarities_and_empty_queries(monkeypatch, device):
     monkeypatch.setattr(device_index, "_DEVICE_BLOCK", 2)
     codes = np.array([[0b1100], [0b0001], [0b0010], [0b0100], [0b1000]], dtype=np.uint64)
     index = DeviceCodeIndex(codes, np.ones((5, 2)), [4], device=device)
@@ -90,7 +92,7 @@ def test_ties_zeros_and_nothing_to_do(monkeypatch, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_exponents_that_would_favour_the_far_are_refused(device):
+def test_negative_and_infinite_exponents_raise(device):
     index = DeviceCodeIndex(np.zeros((1, 1), dtype=np.uint64), np.ones((1, 1)), [1], device=device)
     with pytest.raises(ValueError, match=r"^exponents contain -1\.0; each must be finite and >= 0"):
         index.query(np.zeros((1, 1), dtype=np.uint64), np.array([-1.0]))
