@@ -36,10 +36,10 @@ def test_values_come_back_from_their_scores(name):
     of = FAMILIES[name]
     low = 0.05 if name in ("lognorm", "gamma") else -30.0
     y = np.linspace(low, 30.0, 400)[None]
-    scores = of.score_scale().of(of.levels(y))
+    scores = of.score_scale().to_scores(of.extended_cdf(y))
     assert np.isfinite(scores).all() and (np.diff(scores[0]) >= 0).all()
-    again = of.at_levels(of.score_scale().levels(scores))
-    last_bits = (of.levels(y) < 1) & (of.levels(y) > 1 - 1e-9)
+    again = of.extended_ppf(of.score_scale().to_levels(scores))
+    last_bits = (of.extended_cdf(y) < 1) & (of.extended_cdf(y) > 1 - 1e-9)
     np.testing.assert_allclose(again[~last_bits], y[~last_bits], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(again[last_bits], y[last_bits], rtol=1e-2)
 
@@ -50,7 +50,7 @@ def test_log_normal_scores_are_standardised_logarithms():
     """
     z = np.linspace(-30, 30, 121)
     of = FAMILIES["lognorm"]
-    found = of.score_scale().of(of.levels(3.0 * np.exp(0.5 * z)[None]))[0]
+    found = of.score_scale().to_scores(of.extended_cdf(3.0 * np.exp(0.5 * z)[None]))[0]
     last_bits = (z > 6) & (z < 8.3)
     np.testing.assert_allclose(found[~last_bits], z[~last_bits], rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(found[last_bits], z[last_bits], atol=0.01)
@@ -60,8 +60,10 @@ def test_log_normal_scores_are_standardised_logarithms():
 def test_whatever_a_correction_makes_of_scores_has_a_value(name):
     """A slope may take a score farther out than any number has a probability."""
     of = FAMILIES[name]
-    levels = of.score_scale().levels(np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]]))
-    assert np.isfinite(of.at_levels(levels)).all() and (np.diff(of.at_levels(levels)) >= 0).all()
+    levels = of.score_scale().to_levels(np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]]))
+    assert (
+        np.isfinite(of.extended_ppf(levels)).all() and (np.diff(of.extended_ppf(levels)) >= 0).all()
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -72,24 +74,28 @@ def test_scores_of_samples_go_on_beyond_their_ends(m, levels):
     """
     samples = WeightedSamples(np.arange(float(m))[None])
     scale = samples.score_scale()
-    assert scale.last == pytest.approx(stats.norm.ppf(1 - 1 / (2 * m)), abs=1e-12)
+    assert scale.last_score == pytest.approx(stats.norm.ppf(1 - 1 / (2 * m)), abs=1e-12)
     levels = np.array(
         [
             np.clip(level, 0.5 / m, 1 - 0.5 / m) if 0 <= level <= 1 else level
             for level in sorted(levels)
         ]
     )
-    scores = scale.of(levels)
+    scores = scale.to_scores(levels)
     assert (np.diff(scores) >= 0).all()
     inside = (levels >= 0) & (levels <= 1)
     np.testing.assert_allclose(scores[inside], stats.norm.ppf(levels[inside]), atol=1e-9)
-    np.testing.assert_allclose(scores[levels > 1], scale.last + levels[levels > 1] - 1, rtol=1e-12)
-    one = ScoredEcdf.of(scores[None], np.ones((1, len(scores))), scale)
+    np.testing.assert_allclose(
+        scores[levels > 1], scale.last_score + levels[levels > 1] - 1, rtol=1e-12
+    )
+    one = ScoredEcdf.from_scores(scores[None], np.ones((1, len(scores))), scale)
     new = Recalibrated(samples, one)
     unit = samples.var()[0] ** 0.5 or 1
     # scores are kept as float32, of which those at an end may come back as a level just beyond it:
     # at the same value
     np.testing.assert_allclose(
-        samples.at_levels(one.atoms()[0]), samples.at_levels(levels[None]), atol=1e-5 * unit * m
+        samples.extended_ppf(one.atoms()[0]),
+        samples.extended_ppf(levels[None]),
+        atol=1e-5 * unit * m,
     )
     assert new.cdf(np.array([1e9]))[0] == 1 and new.cdf(np.array([-1e9]))[0] == 0

@@ -117,7 +117,7 @@ def test_a_block_changes_no_bit(monkeypatch):
     given, _ = KINDS["gamma"]
     y = np.array([1.0, 2.0, 6.0])
     whole = given.crps(y)
-    monkeypatch.setattr("kdgraph.distributions.base.VALUES_AT_A_TIME", 1)
+    monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 1)
     np.testing.assert_array_equal(given.crps(y), whole)
 
 

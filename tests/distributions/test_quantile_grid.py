@@ -94,7 +94,7 @@ def test_far_out_levels_still_tell_values_apart():
         and (np.diff(levels, axis=1) > 0).all()
     )
     assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) / (0.1 * 1 / 0.2))
-    np.testing.assert_allclose(said.at_levels(levels), y)
+    np.testing.assert_allclose(said.extended_ppf(levels), y)
     np.testing.assert_array_equal(said.levels(y[:, 2]), said.cdf(y[:, 2]))
 
 
@@ -146,7 +146,7 @@ def test_beyond_tied_quantiles_levels_go_on_in_units_of_the_nearest_that_differ(
     y = np.array([[-100.0, -2.0, 1.5, 5.0, 600.0], [-100.0, -0.1, 1.5, 4.5, 600.0]])
     levels = said.levels(y)
     assert (np.diff(levels, axis=1) > 0).all() and np.isfinite(levels).all()
-    np.testing.assert_allclose(said.at_levels(levels), y, rtol=1e-9)
+    np.testing.assert_allclose(said.extended_ppf(levels), y, rtol=1e-9)
 
 
 def test_nearly_tied_quantiles_are_as_tied_ones():
@@ -167,10 +167,10 @@ def test_nearly_tied_quantiles_are_as_tied_ones():
 def test_of_one_point_no_distance_is_known():
     said = QuantileGrid(LEVELS, TIED[2:])
     assert said.levels(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
-    assert said.at_levels(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
+    assert said.extended_ppf(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
         [3.0] * 7
     ]
-    lowest, highest = said.unknown_levels()
+    lowest, highest = said.fallback_levels()
     assert (lowest, highest) == (pytest.approx(0.05 / np.e), pytest.approx(1 - 0.1 / np.e))
 
 
@@ -185,4 +185,4 @@ def test_levels_order_values_as_the_distribution_function_does(values, y):
     assert (levels[1:] >= levels[:-1]).all() and (cdf[1:] >= cdf[:-1]).all()
     if len(set(values)) > 1:
         assert np.isfinite(levels).all()
-        np.testing.assert_allclose(said.at_levels(levels[None]), steps, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(said.extended_ppf(levels[None]), steps, rtol=1e-7, atol=1e-7)

@@ -40,21 +40,21 @@ def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
     float64.
     """
     weights, q = weights[: len(pits)], Fraction(min(a, b), max(a, b))
-    found = WeightedEcdf.of(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
+    found = WeightedEcdf.from_pits(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
     assert found.tolist() == [naive_quantile(pits, weights, q)]
 
 
 @given(PITS, WEIGHTS, st.floats(0, 1))
 def test_the_ecdf_counts_what_is_not_above(pits, weights, p):
     weights = np.array(weights[: len(pits)], dtype=float)
-    found = WeightedEcdf.of(pits, weights).cdf(np.array([p]))[0]
+    found = WeightedEcdf.from_pits(pits, weights).cdf(np.array([p]))[0]
     assert found == pytest.approx(weights[pits <= p].sum() / weights.sum(), abs=1e-14)
 
 
 def test_equal_weights_are_numpys_inverted_cdf():
     pits = np.random.default_rng(0).random(1000)
     q = np.append(np.linspace(0, 1, 401), [(1 - 0.95) / 2, (1 + 0.95) / 2])
-    found = WeightedEcdf.of(pits).ppf(q)
+    found = WeightedEcdf.from_pits(pits).ppf(q)
     np.testing.assert_array_equal(
         found[:-2], np.quantile(pits, np.round(q[:-2], 10), method="inverted_cdf")
     )
@@ -67,7 +67,7 @@ def test_the_interval_holds_its_share_of_the_rows_that_made_it():
     """975 - 25 + 1 of 1000, both ends included."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(1000), np.ones(1000)), rng.uniform(-1, 3, size=1000)
-    low, high = Recalibrated(base, WeightedEcdf.of(base.cdf(y))).interval(0.95)
+    low, high = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y))).interval(0.95)
     assert ((low - 1e-9 <= y) & (y <= high + 1e-9)).sum() == 951
 
 
@@ -93,7 +93,7 @@ def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypa
     rng = np.random.default_rng(0)
     pits, weights = rng.beta(2, 1, size=40), rng.random(40) if weighted else np.ones(40)
     given = bases(25)[base]
-    new = Recalibrated(given, WeightedEcdf.of(pits, weights if weighted else None))
+    new = Recalibrated(given, WeightedEcdf.from_pits(pits, weights if weighted else None))
     x, w, y = given.ppf(pits), weights / weights.sum(), rng.normal(size=25) * 3
     mean = x @ w
     to_y, pairs = np.abs(x - y[:, None]) @ w, np.abs(x[:, :, None] - x[:, None, :])
@@ -101,7 +101,7 @@ def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypa
     np.testing.assert_allclose(new.var(), (x - mean[:, None]) ** 2 @ w, rtol=1e-11)
     np.testing.assert_allclose(new.crps(y), to_y - (pairs @ w) @ w / 2, rtol=1e-11)
     whole = new.mean(), new.crps(y)
-    monkeypatch.setattr("kdgraph.distributions.base.VALUES_AT_A_TIME", 40)
+    monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 40)
     np.testing.assert_array_equal((new.mean(), new.crps(y)), whole)
 
 
@@ -109,7 +109,9 @@ def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypa
 @given(PITS, st.floats(-30, 30, allow_nan=False), st.floats(0, 1, exclude_max=True))
 def test_it_is_a_distribution(pits, y, q):
     """Between 0 and 1 and increasing; ppf(q) is the smallest value with cdf >= q (Galois)."""
-    new = Recalibrated(Normal(np.array([0.0, 5.0]), np.array([1.0, 3.0])), WeightedEcdf.of(pits))
+    new = Recalibrated(
+        Normal(np.array([0.0, 5.0]), np.array([1.0, 3.0])), WeightedEcdf.from_pits(pits)
+    )
     low, high = new.cdf(np.array([y, y])), new.cdf(np.array([y + 1, y + 1]))
     assert ((low >= 0) & (low <= high) & (high <= 1)).all()
     x = new.ppf(q)
@@ -121,7 +123,7 @@ def test_it_is_a_distribution(pits, y, q):
 def test_pit_values_of_uniform_ones_change_nothing_much():
     """With PIT values on a fine grid R is the identity to 1/m, so F stays."""
     base = Normal(np.zeros(3), np.array([1.0, 2.0, 3.0]))
-    new = Recalibrated(base, WeightedEcdf.of((np.arange(5000) + 0.5) / 5000))
+    new = Recalibrated(base, WeightedEcdf.from_pits((np.arange(5000) + 0.5) / 5000))
     y = np.linspace(-4, 4, 9) * base.scale[:, None]
     np.testing.assert_allclose(new.cdf(y), base.cdf(y), atol=1e-4)
     np.testing.assert_allclose(new.var(), base.var(), rtol=1e-3)
@@ -131,12 +133,12 @@ def test_recalibration_makes_the_rows_uniform_that_it_was_made_of():
     """R(F(y_i)) is i/m on its own rows, whatever F was."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(200), np.full(200, 3.0)), rng.exponential(size=200)
-    new = Recalibrated(base, WeightedEcdf.of(base.cdf(y)))
+    new = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y)))
     np.testing.assert_allclose(np.sort(new.cdf(y)), np.arange(1, 201) / 200)
 
 
 def test_shapes_and_fewer_rows():
-    new = Recalibrated(bases(6)["gamma"], WeightedEcdf.of(np.array([0.2, 0.7, 0.9])))
+    new = Recalibrated(bases(6)["gamma"], WeightedEcdf.from_pits(np.array([0.2, 0.7, 0.9])))
     assert (
         new.ppf(0.5).shape,
         new.ppf(np.array([0.1, 0.9])).shape,
@@ -162,7 +164,7 @@ def test_draws_are_the_atoms_in_their_shares():
     """Of 3000 draws; 4.5 standard deviations of a share."""
     new = Recalibrated(
         Normal(np.zeros(1), np.ones(1)),
-        WeightedEcdf.of(np.array([0.25, 0.75]), np.array([1.0, 3.0])),
+        WeightedEcdf.from_pits(np.array([0.25, 0.75]), np.array([1.0, 3.0])),
     )
     drawn = new.sample(3000, np.random.default_rng(0))[0]
     low, high = stats.norm.ppf([0.25, 0.75])
@@ -180,14 +182,14 @@ def test_levels_order_values_where_the_distribution_function_cannot(base, far):
     given = bases(3)[base]
     scale = given.scale if base == "normal" else given.parameters["scale"]
     y = given.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, far, 40)
-    levels, inside = given.levels(y), given.cdf(y) < 1
+    levels, inside = given.extended_cdf(y), given.cdf(y) < 1
     assert (
         (np.diff(levels) >= 0).all()
         and (np.diff(levels)[~inside[:, :-1]] > 0).all()
         and not inside.all()
     )
     np.testing.assert_array_equal(levels[inside], given.cdf(y)[inside])
-    np.testing.assert_allclose(given.at_levels(levels)[~inside], y[~inside], rtol=1e-9)
+    np.testing.assert_allclose(given.extended_ppf(levels)[~inside], y[~inside], rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -206,12 +208,12 @@ def test_levels_order_values_where_the_distribution_function_cannot(base, far):
 )
 def test_what_makes_no_map(pits, weights, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        WeightedEcdf.of(np.array(pits), None if weights is None else np.array(weights))
+        WeightedEcdf.from_pits(np.array(pits), None if weights is None else np.array(weights))
 
 
 def test_it_is_written_and_read_to_the_bit():
     for base in bases(4).values():
-        new = Recalibrated(base, WeightedEcdf.of(np.array([0.3, 0.6])))
+        new = Recalibrated(base, WeightedEcdf.from_pits(np.array([0.3, 0.6])))
         again = from_bytes(to_bytes(new), "it").value
         np.testing.assert_array_equal(
             again.ppf(np.array([0.2, 0.8])), new.ppf(np.array([0.2, 0.8]))

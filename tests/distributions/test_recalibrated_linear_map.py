@@ -17,7 +17,7 @@ def test_quantiles_inside_are_finite(last):
     """Nodes between the last value and 1 are not rounded to 1, where families that have no end are
     infinite.
     """
-    bent = LinearMap.of(np.array([0.2, 0.5, last]))
+    bent = LinearMap.from_pits(np.array([0.2, 0.5, last]))
     for base in (ScipyFamily("gamma", {"a": np.full(2, 2.0)}), Normal(np.zeros(2), np.ones(2))):
         new = Recalibrated(base, bent)
         assert np.isfinite(
@@ -41,7 +41,7 @@ def test_values_beyond_are_kept(pits):
     Where a value beyond comes m times, R has a step of m / (n + 1) there, and no level inside of it
     comes back.
     """
-    bent = LinearMap.of(np.array(pits))
+    bent = LinearMap.from_pits(np.array(pits))
     (levels, times), n = np.unique(pits, return_counts=True), len(pits)
     share = np.array([(np.array(pits) <= level).sum() for level in levels]) / (n + 1)
     np.testing.assert_allclose(bent.cdf(levels), share, atol=1e-12)
@@ -61,6 +61,6 @@ def test_new_quantiles_leave_the_range_of_an_ensemble():
     """
     base = WeightedSamples(np.linspace(-1, 1, 21)[None])
     y = np.linspace(-3, 3, 41)
-    bent = LinearMap.of(base[np.zeros(41, dtype=int)].levels(y))
+    bent = LinearMap.from_pits(base[np.zeros(41, dtype=int)].extended_cdf(y))
     found = Recalibrated(base, bent).ppf(np.arange(1, 42) / 42)[0]
     np.testing.assert_allclose(found[np.abs(y) > 1.1], y[np.abs(y) > 1.1], atol=1e-9)

@@ -16,7 +16,7 @@ from kdgraph.distributions import (
     ScoredEcdf,
     WeightedEcdf,
 )
-from kdgraph.distributions.row_pit_maps import Stack
+from kdgraph.distributions.row_pit_maps import RowBuffer
 from kdgraph.persistence import from_bytes, to_bytes
 
 
@@ -36,10 +36,10 @@ def some(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
 @given(st.integers(0, 1000), st.integers(1, 12))
 def test_each_row_is_the_map_of_its_own_pit_values(seed, k):
     pits, rows, weights = some(k=k, seed=seed)
-    whole = RankedEcdf.of(pits, rows, weights)
+    whole = RankedEcdf.from_pits(pits, rows, weights)
     q, p = np.array([0.0, 0.025, 0.25, 0.5, 0.75, 1.0]), np.r_[pits[:8], 0.01, 0.333, 0.99, 12.0]
     for i in range(6):
-        one = WeightedEcdf.of(pits[rows[i]], weights[i])
+        one = WeightedEcdf.from_pits(pits[rows[i]], weights[i])
         assert whole.ppf(q)[i].tolist() == one.ppf(q).tolist()
         np.testing.assert_allclose(whole.cdf(np.tile(p, (6, 1)))[i], one.cdf(p), rtol=1e-14)
 
@@ -62,7 +62,11 @@ def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatc
     pits, rows, weights = some()
     pits = np.minimum(pits, 0.999)
     scores = stats.norm.ppf(pits)[rows]
-    pit_map = ScoredEcdf.of(scores, weights) if scored else RankedEcdf.of(pits, rows, weights)
+    pit_map = (
+        ScoredEcdf.from_scores(scores, weights)
+        if scored
+        else RankedEcdf.from_pits(pits, rows, weights)
+    )
     given, y = BASES[base], np.random.default_rng(1).normal(size=6) + 3
     new = Recalibrated(given, pit_map)
     for i in range(6):
@@ -80,7 +84,7 @@ def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatc
         )
         assert new.cdf(np.full(6, 4.0))[i] == pytest.approx(w[x <= 4.0].sum(), abs=1e-12)
     whole = new.mean(), new.crps(y), new.ppf(0.4)
-    monkeypatch.setattr("kdgraph.distributions.base.VALUES_AT_A_TIME", 9)
+    monkeypatch.setattr("kdgraph.distributions.base.BLOCK_VALUES", 9)
     np.testing.assert_array_equal((new.mean(), new.crps(y), new.ppf(0.4)), whole)
 
 
@@ -93,33 +97,33 @@ def test_the_residual_stands_for_the_pit_value(family, monkeypatch):
     rng = np.random.default_rng(0)
     y = base.ppf(rng.random((6, 1)))[:, 0]
     rows = np.stack([rng.permutation(6)[:4] for _ in range(6)])
-    new = Recalibrated(base, RankedEcdf.of(base.levels(y), rows, np.ones((6, 4))))
-    known = base.standard()
+    new = Recalibrated(base, RankedEcdf.from_pits(base.extended_cdf(y), rows, np.ones((6, 4))))
+    known = base.standard_form()
     z = (y - known.loc) / known.scale
     np.testing.assert_allclose(
         new.mean(), known.loc + known.scale * z[rows].mean(axis=1), rtol=1e-9
     )
     short = new.mean(), new.var(), new.crps(y)
-    monkeypatch.setattr(type(base), "standard", lambda self: None)
+    monkeypatch.setattr(type(base), "standard_form", lambda self: None)
     np.testing.assert_allclose((new.mean(), new.var(), new.crps(y)), short, rtol=1e-9)
 
 
 def test_families_whose_shape_differs_have_nothing_in_common():
-    assert BASES["gammas"].standard() is None
+    assert BASES["gammas"].standard_form() is None
 
 
 def test_blocks_of_different_widths_are_one_map():
     """The row with fewer values is to the bit what it is alone, weights of 0 behind it or not."""
     pits, rows, weights = some(k=9)
     parts = [
-        RankedEcdf.of(pits, rows[:2, :5], weights[:2, :5]),
-        RankedEcdf.of(pits, rows[2:], weights[2:]),
+        RankedEcdf.from_pits(pits, rows[:2, :5], weights[:2, :5]),
+        RankedEcdf.from_pits(pits, rows[2:], weights[2:]),
     ]
     for order in ((0, 1), (1, 0)):
-        stack = Stack(6)
+        buffer = RowBuffer(6)
         for i in order:
-            stack.add(parts[i])
-        whole, first = stack.whole(), 0
+            buffer.append(parts[i])
+        whole, first = buffer.result(), 0
         base = Normal(np.zeros(6), np.ones(6))
         for i in order:
             here = slice(first, first := first + len(parts[i]))
@@ -142,8 +146,8 @@ def test_they_are_distributions(seed, y, q):
     pits, rows, weights = some(seed=seed)
     pits = np.minimum(pits, 0.999)
     for pit_map in (
-        RankedEcdf.of(pits, rows, weights),
-        ScoredEcdf.of(stats.norm.ppf(pits)[rows], weights),
+        RankedEcdf.from_pits(pits, rows, weights),
+        ScoredEcdf.from_scores(stats.norm.ppf(pits)[rows], weights),
     ):
         new = Recalibrated(Normal(np.zeros(6), np.ones(6)), pit_map)
         low, high = new.cdf(np.full(6, y)), new.cdf(np.full(6, y + 1))
@@ -155,9 +159,9 @@ def test_they_are_distributions(seed, y, q):
 
 def test_effective_numbers_and_what_is_written():
     pits, rows, weights = some()
-    pit_map = RankedEcdf.of(pits, rows, weights)
+    pit_map = RankedEcdf.from_pits(pits, rows, weights)
     np.testing.assert_allclose(pit_map.n_eff, weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1))
-    for each in (pit_map, ScoredEcdf.of(pits[rows], weights)):
+    for each in (pit_map, ScoredEcdf.from_scores(pits[rows], weights)):
         again = from_bytes(to_bytes(Recalibrated(BASES["normal"], each)), "it").value
         np.testing.assert_array_equal(again.ppf(0.3), Recalibrated(BASES["normal"], each).ppf(0.3))
 
@@ -165,7 +169,7 @@ def test_effective_numbers_and_what_is_written():
 @pytest.mark.parametrize("bad", [0.0, 1.0, np.nan])
 def test_pit_values_without_a_quantile_are_refused(bad):
     with pytest.raises(ValueError, match=r"^PIT values must be numbers, none of them 0 or 1$"):
-        RankedEcdf.of(np.array([0.5, bad]), np.array([[0, 1]]), np.ones((1, 2)))
+        RankedEcdf.from_pits(np.array([0.5, bad]), np.array([[0, 1]]), np.ones((1, 2)))
 
 
 def test_many_neighbours_take_little_memory():
@@ -173,7 +177,7 @@ def test_many_neighbours_take_little_memory():
     it.
     """
     rng = np.random.default_rng(0)
-    pit_map = RankedEcdf.of(
+    pit_map = RankedEcdf.from_pits(
         rng.random(1000), rng.integers(0, 1000, size=(100, 1000)), rng.random((100, 1000))
     )
     assert pit_map.ranks.nbytes + pit_map.weights.nbytes == 600_000

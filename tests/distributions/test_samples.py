@@ -45,13 +45,13 @@ def test_levels_order_values_and_lead_back_to_them(seed, m):
     """Strictly increasing, also beyond the sample, where they are below 0 or above 1."""
     given = WeightedSamples(drawn(m=m, seed=seed)[0])
     y = np.linspace(given.x[:, 0] - 3, given.x[:, -1] + 3, 60).T
-    levels = given.levels(y)
+    levels = given.extended_cdf(y)
     assert (
         (np.diff(levels, axis=1) > 0).all()
         and (levels[:, 0] < 0).all()
         and (levels[:, -1] > 1).all()
     )
-    np.testing.assert_allclose(given.at_levels(levels), y, atol=1e-9)
+    np.testing.assert_allclose(given.extended_ppf(levels), y, atol=1e-9)
 
 
 def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
@@ -60,7 +60,7 @@ def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
     """
     one = WeightedSamples(np.tile(np.linspace(-0.1, 0.1, 10), (4, 1)))
     y = np.array([-1.0, -0.5, 0.5, 1.0])
-    new = Recalibrated(one, WeightedEcdf.of(one.levels(y)))
+    new = Recalibrated(one, WeightedEcdf.from_pits(one.extended_cdf(y)))
     np.testing.assert_allclose(new.ppf(np.array([0.25, 1.0]))[0], [-1.0, 1.0], rtol=1e-9)
     assert one.cdf(y).tolist() == [0, 0, 1, 1]
 
@@ -68,9 +68,9 @@ def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
 @pytest.mark.parametrize("value", [2.0, 0.1 + 0.2, 0.0])
 def test_of_values_that_are_all_the_same_no_distance_is_known(value):
     one = WeightedSamples(np.full((1, 3), value))
-    assert one.levels(np.array([[value - 1, value + 1e9]])).tolist() == [[-np.inf, np.inf]]
-    assert one.at_levels(np.array([-np.inf, -5.0, 0.5, 2.0, np.inf])).tolist() == [[value] * 5]
-    assert 0 < one.levels(value)[0] < 1
+    assert one.extended_cdf(np.array([[value - 1, value + 1e9]])).tolist() == [[-np.inf, np.inf]]
+    assert one.extended_ppf(np.array([-np.inf, -5.0, 0.5, 2.0, np.inf])).tolist() == [[value] * 5]
+    assert 0 < one.extended_cdf(value)[0] < 1
 
 
 def test_without_weights_they_are_equal_to_the_bit_and_one_number():
@@ -90,9 +90,9 @@ def _everything(of: WeightedSamples, y: np.ndarray) -> list[np.ndarray]:
         of.var(),
         of.crps(y),
         of.cdf(y),
-        of.levels(y),
+        of.extended_cdf(y),
         of.ppf(y / 2 + 0.5),
-        of.at_levels(y),
+        of.extended_ppf(y),
     ]
 
 

@@ -13,7 +13,7 @@ from kdgraph.distributions import Distribution, Normal, QuantileGrid, ScipyFamil
 from kdgraph.metrics import coverage
 from kdgraph.parents import GaussianLinear, NearestNeighbourRegressor
 from kdgraph.recalibration import ConformalPit, GlobalPit, IsotonicPit, LocalPit
-from kdgraph.recalibration.base import pits_of
+from kdgraph.recalibration.base import compute_pits
 
 RECALIBRATORS = [GlobalPit, IsotonicPit, lambda parent, **more: LocalPit(parent, k=400, **more)]
 
@@ -92,7 +92,7 @@ def test_what_is_right_stays_right_where_outcomes_are_many_zeros(recalibrator):
     base = parent.predict_dist(X)
     at_top, drawn = (
         stats.kstest(pits, "uniform").statistic
-        for pits in (base.levels(y), pits_of(base, y, 0).values)
+        for pits in (base.extended_cdf(y), compute_pits(base, y, 0).values)
     )
     assert (
         at_top > 0.25 and drawn < 1.63 / np.sqrt(4000) + 0.01
@@ -135,15 +135,15 @@ def test_families_without_steps_are_as_they_were():
     """
     y = np.r_[np.random.default_rng(0).normal(size=50), 40.0, -40.0]
     base: Distribution = Normal(np.zeros(52), np.ones(52))
-    found = pits_of(base, y)
-    np.testing.assert_array_equal(found.values, base.levels(y))
+    found = compute_pits(base, y)
+    np.testing.assert_array_equal(found.values, base.extended_cdf(y))
     assert (found.n_clipped, found.n_at_steps) == (0, 0)
     assert found.describe()["pit_beyond"] == 2 / 52 and "pit_at_steps" not in found.describe()
     with pytest.warns(
         UserWarning,
         match=r"^1 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
     ):
-        at_end = pits_of(ScipyFamily("gamma", {"a": np.ones(3)}), np.array([0.0, 1.0, 2.0]))
+        at_end = compute_pits(ScipyFamily("gamma", {"a": np.ones(3)}), np.array([0.0, 1.0, 2.0]))
     assert at_end.n_clipped == 1 and (at_end.values > 0).all()
     assert (
         "pit_beyond"
@@ -214,11 +214,11 @@ def test_a_point_mass_on_the_wrong_side_is_counted_and_one_on_the_outcome_is_dra
         UserWarning,
         match=r"^2 of 3 calibration rows lie where the predicted distribution function is 0 or 1",
     ):
-        found = pits_of(base, np.array([-7.0, 1.0, 1e9]), 0)
+        found = compute_pits(base, np.array([-7.0, 1.0, 1e9]), 0)
     assert found.n_clipped == 2 and found.n_at_steps == 1
     np.testing.assert_allclose(found.values[[0, 2]], [0.05 / np.e, 1 - 0.05 / np.e])
     assert 0 < found.values[1] < 1
-    draws = [pits_of(base[1:2], np.ones(1), seed).values[0] for seed in range(200)]
+    draws = [compute_pits(base[1:2], np.ones(1), seed).values[0] for seed in range(200)]
     assert stats.kstest(draws, "uniform").statistic < 1.63 / np.sqrt(
         200
     )  # exceeded in 1 of 100 cases, of other seeds

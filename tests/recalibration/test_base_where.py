@@ -112,7 +112,7 @@ def test_layers_of_a_network(network, parts, layer, depth, active, units):
 
     apart = distances(outputs(parts[2][0]), outputs(parts[1][0]), units)
     assert len(np.unique(apart)) > apart.size / 2
-    is_algorithm_1(network, parts, apart, 1e-5, where="layer", layer=layer, units=units)
+    is_algorithm_1(network, parts, apart, 1e-5, feature_space="layer", layer=layer, units=units)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -135,7 +135,9 @@ def test_leaves_of_a_forest(parts, frozen):
     )
     leaves, held = fitted.apply(X_test), fitted.apply(X_held)
     apart = np.array([[1 - np.mean(a == b) for b in held] for a in leaves])
-    is_algorithm_1(GaussianLinear().fit(X, y), parts, apart, 1e-6, where="geodesic", forest=given)
+    is_algorithm_1(
+        GaussianLinear().fit(X, y), parts, apart, 1e-6, feature_space="geodesic", forest=given
+    )
 
 
 @pytest.mark.parametrize("units", ["sd", "raw"])
@@ -144,7 +146,9 @@ def test_the_output_is_mean_and_standard_deviation(parts, units):
     parent = GammaGlm().fit(*parts[0])
     said = [parent.predict_dist(X) for X, _ in parts[1:]]
     held, at = (np.stack([each.mean(), np.sqrt(each.var())], axis=1) for each in said)
-    is_algorithm_1(parent, parts, distances(at, held, units), 1e-6, where="output", units=units)
+    is_algorithm_1(
+        parent, parts, distances(at, held, units), 1e-6, feature_space="output", units=units
+    )
 
 
 @pytest.mark.parametrize("units", ["sd", "raw"])
@@ -156,9 +160,9 @@ def test_rows_as_given_and_as_the_parent_sees_them(parts, units):
     table = Dataset("table", X, y, np.empty(0), ("weight", "depth"), "regression")
     parent = Design(log=("weight",), columns=("weight",)).wrap(GaussianLinear(), table).fit(X, y)
     seen = distances(np.log(X_test[:, :1]), np.log(X_held[:, :1]), units)
-    is_algorithm_1(parent, parts, seen, 1e-6, where="input", units=units)
+    is_algorithm_1(parent, parts, seen, 1e-6, feature_space="input", units=units)
     is_algorithm_1(
-        parent, parts, distances(X_test, X_held, units), 1e-6, where="given", units=units
+        parent, parts, distances(X_test, X_held, units), 1e-6, feature_space="given", units=units
     )
 
 

@@ -236,8 +236,10 @@ def test_isotonic_regression_of_the_shares_is_the_shares():
     shares = np.array([(pits <= p).sum() for p in pits]) / 53
     curve = IsotonicRegression(out_of_bounds="clip").fit(np.r_[0, pits, 1], np.r_[0, shares, 1])
     at = np.linspace(0, 1, 201)
-    np.testing.assert_allclose(LinearMap.of(pits).cdf(at), curve.predict(at), atol=1e-12)
-    np.testing.assert_allclose(LinearMap.of(pits).cdf(LinearMap.of(pits).ppf(at)), at, atol=1e-12)
+    np.testing.assert_allclose(LinearMap.from_pits(pits).cdf(at), curve.predict(at), atol=1e-12)
+    np.testing.assert_allclose(
+        LinearMap.from_pits(pits).cdf(LinearMap.from_pits(pits).ppf(at)), at, atol=1e-12
+    )
 
 
 def test_isotonic_is_near_to_the_empirical_map():

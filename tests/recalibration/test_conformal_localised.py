@@ -53,7 +53,7 @@ def test_it_is_what_the_definition_says(held, at, radius, level):
     intervals = LocalisedIntervals(
         some[:1], some, y, np.arange(n)[None], to_new, np.tile(np.arange(n), (n, 1)), among
     )
-    score = intervals.scores(level)
+    score = intervals.conformity_scores(level)
     assert intervals.corrections(score, level)[0] == written_out(score, among, to_new[0], level)
 
 
@@ -121,7 +121,12 @@ def test_rows_beside_it_change_nothing_and_it_is_written_and_read(where):
         else None
     )
     model = LocalisedConformalPit(
-        GaussianLinear(), LocalPit(None, k=15), where=where, forest=forest, k=15, random_state=0
+        GaussianLinear(),
+        LocalPit(None, k=15),
+        feature_space=where,
+        forest=forest,
+        k=15,
+        random_state=0,
     ).fit(X, y)
     low, high = model.predict_dist(X).interval(0.6)
     some = np.array([3, 70, 4])

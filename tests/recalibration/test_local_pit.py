@@ -23,7 +23,7 @@ from kdgraph.metrics.regression import coverage
 from kdgraph.parents import GaussianLinear
 from kdgraph.persistence import from_bytes, to_bytes
 from kdgraph.recalibration import GlobalPit, LocalPit
-from kdgraph.recalibration.local_linear import without_slopes
+from kdgraph.recalibration.local_linear import local_linear_scores
 
 
 def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -263,7 +263,9 @@ def test_slopes_are_those_of_weighted_regressions(d):
     z, at = X[:, 0] + np.exp(1.5 * X[:, 0]) * rng.normal(size=90), 2 * rng.normal(size=(7, d))
     rows = np.stack([rng.permutation(90)[:40] for _ in range(7)])
     expected = [moved(z[near], X[near], each, x) for near, each, x in zip(rows, w, at, strict=True)]
-    np.testing.assert_allclose(without_slopes(z, X, rows, w, at), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        local_linear_scores(z, X, rows, w, at), expected, rtol=1e-10, atol=1e-12
+    )
 
 
 def test_a_line_and_a_spread_that_grows_are_taken_out():
@@ -273,7 +275,7 @@ def test_a_line_and_a_spread_that_grows_are_taken_out():
     rng = np.random.default_rng(0)
     x = rng.uniform(size=4000)
     z = 2 * x + (1 + x) * rng.normal(size=4000)
-    found = without_slopes(
+    found = local_linear_scores(
         z, x[:, None], np.arange(4000)[None], np.ones((1, 4000)), np.array([[0.25]])
     )[0]
     for half in (x < 0.5, x >= 0.5):
@@ -285,7 +287,7 @@ def test_a_line_and_a_spread_that_grows_are_taken_out():
 def around_all(z, X, at):
     """With equal weights."""
     k = len(z)
-    return without_slopes(
+    return local_linear_scores(
         np.asarray(z), X, np.arange(k)[None], np.ones((1, k)), np.asarray(at)[None]
     )[0]
 
@@ -363,9 +365,9 @@ def test_intervals_leave_a_sample_that_spreads_too_little(degree):
 
 SPACES = [
     {"units": "whiten"},
-    {"where": "output"},
-    {"where": "geodesic"},
-    {"where": "geodesic", "forest": RandomForestRegressor(10, random_state=0)},
+    {"feature_space": "output"},
+    {"feature_space": "geodesic"},
+    {"feature_space": "geodesic", "forest": RandomForestRegressor(10, random_state=0)},
 ]
 
 
@@ -384,7 +386,11 @@ def test_geodesic_neighbours_share_leaves_with_the_row():
     train, calibration, X, _ = split()
     forest = RandomForestRegressor(8, min_samples_leaf=3, random_state=0).fit(*train)
     model = LocalPit(
-        GaussianLinear(), k=15, kernel="uniform", where="geodesic", forest=FrozenEstimator(forest)
+        GaussianLinear(),
+        k=15,
+        kernel="uniform",
+        feature_space="geodesic",
+        forest=FrozenEstimator(forest),
     ).fit(*train, **calibration)
     shared = (forest.apply(X)[:, None] == forest.apply(calibration["X_calibration"])[None]).mean(
         axis=2
@@ -401,7 +407,9 @@ def test_geodesic_neighbours_share_leaves_with_the_row():
 def test_the_output_is_mean_and_spread():
     """Of a linear parent the spread is constant, so what is near is near along the prediction."""
     train, calibration, X, _ = split()
-    model = LocalPit(GaussianLinear(), k=10, where="output", units="raw").fit(*train, **calibration)
+    model = LocalPit(GaussianLinear(), k=10, feature_space="output", units="raw").fit(
+        *train, **calibration
+    )
     mean = model.estimator_.predict(calibration["X_calibration"])
     apart = np.abs(mean - model.estimator_.predict(X[:1]))
     used = model.predict_dist(X[:1]).pit_map
@@ -451,11 +459,11 @@ def test_published_numbers():
     [
         ({"k": 0}, ParameterError, "k must be in [1, inf) or one of crps, got 0"),
         (
-            {"degree": 1, "where": "geodesic"},
+            {"degree": 1, "feature_space": "geodesic"},
             ParameterError,
-            "degree=1 needs coordinates, and where=geodesic has none; use degree=0",
+            "degree=1 needs coordinates, and feature_space=geodesic has none; use degree=0",
         ),
-        ({"where": "layer"}, TypeError, ""),
+        ({"feature_space": "layer"}, TypeError, ""),
     ],
 )
 def test_what_is_refused(settings, error, message):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kdgraph.recalibration.local_pit import race
+from kdgraph.recalibration.local_pit import successive_elimination
 
 
 def scores_of(quality: list[float], n: int, seed: int = 0) -> np.ndarray:
@@ -26,7 +26,9 @@ def run(table: np.ndarray, most: float = np.inf):
         asked.append(found.size)
         return found
 
-    return race(list(range(1, len(table) + 1)), scores, table.shape[1], most), sum(asked)
+    return successive_elimination(
+        list(range(1, len(table) + 1)), scores, table.shape[1], most
+    ), sum(asked)
 
 
 @settings(max_examples=30, deadline=None)
@@ -43,7 +45,7 @@ def test_one_round_is_all_scores_at_once(quality, n, seed):
     behind = table - table[best]
     assert found.best == best + 1 and found.n_rows == n
     as_good = behind.mean(axis=1) <= behind.std(axis=1, ddof=1) / np.sqrt(n) + 1e-12
-    assert found.largest_as_good == np.flatnonzero(as_good)[-1] + 1
+    assert found.largest_within_one_error == np.flatnonzero(as_good)[-1] + 1
 
 
 def test_what_is_clearly_worse_drops_out():
@@ -77,7 +79,7 @@ def test_it_costs_no_more_than_is_said_but_for_the_first_round():
 
 
 def test_equal_scores_give_the_largest():
-    assert run(np.zeros((4, 10)))[0].largest_as_good == 4 == run(np.zeros((4, 1)))[0].best
+    assert run(np.zeros((4, 10)))[0].largest_within_one_error == 4 == run(np.zeros((4, 1)))[0].best
 
 
 def test_infinite_scores_are_the_worst_and_equal_to_each_other():
@@ -87,8 +89,8 @@ def test_infinite_scores_are_the_worst_and_equal_to_each_other():
     numbers = scores_of([0.0, 0.0, 5.0], 2500)
     some, every = numbers.copy(), np.full_like(numbers, np.inf)
     some[1] = np.nan
-    assert run(some)[0].largest_as_good == 1 and run(some)[0].mean[2] == np.inf
-    assert run(every)[0].best == run(every)[0].largest_as_good == 3
+    assert run(some)[0].largest_within_one_error == 1 and run(some)[0].mean[2] == np.inf
+    assert run(every)[0].best == run(every)[0].largest_within_one_error == 3
     for table in (every, np.where(np.arange(2500) == 1200, np.inf, numbers)):
         found, _ = run(table)
         assert set(found.error.values()) <= {0.0} or np.isfinite(list(found.error.values())).all()

@@ -35,7 +35,7 @@ def split():
 
 
 OUTSIDE = (
-    "rows are more than twice as far from their neighbours as any calibration row: what is said"
+    "rows are more than twice as far from their neighbours as any calibration row: their distributions"
     " there is what holds at the edge of the"
 )
 
@@ -86,7 +86,7 @@ def test_few_calibration_rows_do_not_say_what_is_far():
             assert np.isfinite(model.predict([[1e6, 0.0]])).all()  # a warning would be an error
 
 
-@pytest.mark.parametrize("space", [{"where": "geodesic"}, {"where": "output"}])
+@pytest.mark.parametrize("space", [{"feature_space": "geodesic"}, {"feature_space": "output"}])
 def test_where_no_row_can_be_outside_none_is_told(space):
     """Leaves, where nothing is further away than 1; and the output of a parent that says the same
     of all calibration rows.
@@ -104,7 +104,7 @@ def test_where_no_row_can_be_outside_none_is_told(space):
         (Heteroscedastic(), GaussianLinear(), {"radius": 0.1}),
         (Tran20(), GaussianLinear(), {"k": 25}),
         (Friedman(1, 2000), GaussianLinear(), {"k": 25, "degree": 1}),
-        (Friedman(1, 2000), GaussianLinear(), {"where": "output", "k": 25}),
+        (Friedman(1, 2000), GaussianLinear(), {"feature_space": "output", "k": 25}),
     ],
 )
 def test_new_rows_of_the_same_kind_are_not_outside(data, parent, space):
@@ -126,7 +126,7 @@ def test_the_record_says_how_many_neighbours_an_approximate_search_finds():
     model = LocalPit(GaussianLinear(), k=60, eps=4.0, random_state=0).fit(
         X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
     )
-    at, search = X[100:] / X[100:].std(axis=0), NeighbourSearch(model.at_, eps=4.0)
+    at, search = X[100:] / X[100:].std(axis=0), NeighbourSearch(model.coordinates_, eps=4.0)
     asked = np.random.default_rng(
         np.random.RandomState(0).randint(np.iinfo(np.int32).max)
     ).permutation(900)[:200]
@@ -134,7 +134,7 @@ def test_the_record_says_how_many_neighbours_an_approximate_search_finds():
     apart[np.arange(200), asked] = np.inf
     shares = []
     for i, row in zip(asked, apart <= np.sort(apart, axis=1)[:, [59]], strict=True):
-        found = search.nearest(model.at_[[i]], 61)[1][0]
+        found = search.nearest(model.coordinates_[[i]], 61)[1][0]
         shares.append(row[found].sum() / 60)
     assert (
         model.describe()["recall"] == pytest.approx(np.mean(shares), rel=1e-9)
