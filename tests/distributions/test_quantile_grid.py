@@ -87,7 +87,7 @@ def test_far_out_levels_still_tell_values_apart():
         QuantileGrid(LEVELS, VALUES),
         np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),
     )
-    levels = said.levels(y)
+    levels = said.extended_cdf(y)
     assert (
         (levels[:, :2] < 0).all()
         and (levels[:, 3:] > 1).all()
@@ -95,7 +95,7 @@ def test_far_out_levels_still_tell_values_apart():
     )
     assert levels[0, 4] == pytest.approx(1 - np.log(0.1) + (800 - 3) / (0.1 * 1 / 0.2))
     np.testing.assert_allclose(said.extended_ppf(levels), y)
-    np.testing.assert_array_equal(said.levels(y[:, 2]), said.cdf(y[:, 2]))
+    np.testing.assert_array_equal(said.extended_cdf(y[:, 2]), said.cdf(y[:, 2]))
 
 
 def test_a_dense_grid_is_the_distribution_itself():
@@ -141,10 +141,10 @@ def test_beyond_tied_quantiles_levels_go_on_in_units_of_the_nearest_that_differ(
     """
     said = QuantileGrid(LEVELS, TIED[:2])
     low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
-    assert said.levels(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
-    assert said.levels(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(1 - 0.1 * np.exp(-3))
+    assert said.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
+    assert said.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(1 - 0.1 * np.exp(-3))
     y = np.array([[-100.0, -2.0, 1.5, 5.0, 600.0], [-100.0, -0.1, 1.5, 4.5, 600.0]])
-    levels = said.levels(y)
+    levels = said.extended_cdf(y)
     assert (np.diff(levels, axis=1) > 0).all() and np.isfinite(levels).all()
     np.testing.assert_allclose(said.extended_ppf(levels), y, rtol=1e-9)
 
@@ -161,12 +161,12 @@ def test_nearly_tied_quantiles_are_as_tied_ones():
         rtol=1e-3,
     )
     flat = QuantileGrid(LEVELS, 0.3 + np.array([[0, 0, 0, 1e-17, 5e-17]]))
-    assert flat.levels(np.array([[0.1, 0.4]])).tolist() == [[-np.inf, np.inf]]
+    assert flat.extended_cdf(np.array([[0.1, 0.4]])).tolist() == [[-np.inf, np.inf]]
 
 
 def test_of_one_point_no_distance_is_known():
     said = QuantileGrid(LEVELS, TIED[2:])
-    assert said.levels(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
+    assert said.extended_cdf(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
     assert said.extended_ppf(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
         [3.0] * 7
     ]
@@ -181,7 +181,7 @@ def test_levels_order_values_as_the_distribution_function_does(values, y):
         QuantileGrid(LEVELS, np.array([values])),
         np.array([[-30.0, y, y + 0.5, 3.6]]),
     )  # far above, 1 - F has no digits
-    levels, cdf = said.levels(steps)[0], said.cdf(steps)[0]
+    levels, cdf = said.extended_cdf(steps)[0], said.cdf(steps)[0]
     assert (levels[1:] >= levels[:-1]).all() and (cdf[1:] >= cdf[:-1]).all()
     if len(set(values)) > 1:
         assert np.isfinite(levels).all()

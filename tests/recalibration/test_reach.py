@@ -35,8 +35,8 @@ def split():
 
 
 OUTSIDE = (
-    "rows are more than twice as far from their neighbours as any calibration row: their distributions"
-    " there is what holds at the edge of the"
+    "rows are more than twice as far from their neighbours as any calibration row: their"
+    " distributions are those at the edge of the"
 )
 
 
