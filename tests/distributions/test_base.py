@@ -29,7 +29,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_values_come_back_from_their_scores(name):
+def test_scores_round_trip_to_values(name):
     """Values many spreads out too, to a part in a million; where 1 - F is but the last bits of F,
     to a part in a hundred.
     """
@@ -57,7 +57,7 @@ def test_log_normal_scores_are_standardised_logarithms():
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_whatever_a_correction_makes_of_scores_has_a_value(name):
+def test_extreme_scores_have_finite_values(name):
     """A slope may take a score farther out than any number has a probability."""
     of = FAMILIES[name]
     levels = of.score_scale().to_levels(np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]]))
@@ -68,7 +68,7 @@ def test_whatever_a_correction_makes_of_scores_has_a_value(name):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 200), st.lists(st.floats(-3, 4), min_size=1, max_size=20))
-def test_scores_of_samples_go_on_beyond_their_ends(m, levels):
+def test_scores_of_samples_continue_beyond_their_ends(m, levels):
     """Of m equal steps: increasing, Φ⁻¹ between the middles of the first and the last, standard
     deviations beyond, and back again.
     """

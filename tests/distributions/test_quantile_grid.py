@@ -18,7 +18,7 @@ LEVELS = np.array([0.05, 0.2, 0.5, 0.7, 0.9])
 VALUES = np.array([[-3.0, -1.0, 0.0, 2.0, 3.0], [10.0, 10.5, 14.0, 14.25, 30.0]])
 
 
-def test_moments_are_integrals_over_levels_and_over_the_density():
+def test_moments_match_numerical_integrals():
     for values in VALUES:
         said, edges = (
             QuantileGrid(LEVELS, values[None]),
@@ -66,7 +66,7 @@ def test_levels_and_values_round_trip(values, q):
         assert said.cdf(y)[0] == pytest.approx(q, abs=1e-9)
 
 
-def test_the_tails_are_exponential_and_begin_without_a_step():
+def test_tails_are_exponential_and_continuous():
     said = QuantileGrid(LEVELS, VALUES)
     for end, side in ((VALUES[:, 0], -1), (VALUES[:, -1], 1)):
         np.testing.assert_allclose(
@@ -81,7 +81,7 @@ def test_the_tails_are_exponential_and_begin_without_a_step():
     )
 
 
-def test_far_out_levels_still_tell_values_apart():
+def test_extended_levels_order_values_far_out():
     """Where the distribution function is 0 or 1 to the last bit; and they lead back."""
     said, y = (
         QuantileGrid(LEVELS, VALUES),
@@ -98,7 +98,7 @@ def test_far_out_levels_still_tell_values_apart():
     np.testing.assert_array_equal(said.extended_cdf(y[:, 2]), said.cdf(y[:, 2]))
 
 
-def test_a_dense_grid_is_the_distribution_itself():
+def test_a_dense_grid_approximates_the_distribution():
     """Of 99 levels of a standard normal: to the 2 % of its variance that lie beyond, and 0.002 of
     its CRPS.
     """
@@ -116,7 +116,7 @@ def test_a_dense_grid_is_the_distribution_itself():
 
 
 @pytest.mark.parametrize("levels", [[0.5], [0.5, 0.5], [0.0, 0.5], [0.5, 1.0]])
-def test_what_is_refused(levels):
+def test_rejects_invalid_levels_and_values(levels):
     with pytest.raises(ValueError, match="levels must be at least two increasing numbers in"):
         QuantileGrid(np.array(levels), np.zeros((1, len(levels))))
     with pytest.raises(ValueError, match="values must have 5 finite numbers a row"):
@@ -126,7 +126,7 @@ def test_what_is_refused(levels):
 TIED = np.array([[0.0, 0.0, 1.0, 2.0, 4.0], [0.0, 1.0, 2.0, 4.0, 4.0], [3.0, 3.0, 3.0, 3.0, 3.0]])
 
 
-def test_tied_quantiles_are_a_point_mass_of_the_distribution_itself():
+def test_tied_quantiles_are_a_point_mass():
     said = QuantileGrid(LEVELS, TIED)
     np.testing.assert_allclose(said.cdf(0.0), [0.2, 0.05, 0])
     np.testing.assert_allclose(said.cdf(np.array([-1e-9, 4.0, 3.0])), [0, 1, 1])
@@ -135,36 +135,38 @@ def test_tied_quantiles_are_a_point_mass_of_the_distribution_itself():
     np.testing.assert_allclose(said.crps(np.array([0.0, 0.0, 5.5]))[2], 2.5, rtol=1e-7)
 
 
-def test_beyond_tied_quantiles_levels_go_on_in_units_of_the_nearest_that_differ():
+def test_levels_beyond_ties_use_the_nearest_different_quantile():
     """Tails of .05 (1 - 0) / (.5 - .05) below the first row, and of .1 (4 - 2) / (.9 - .5) above
     the second one.
     """
     said = QuantileGrid(LEVELS, TIED[:2])
     low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
     assert said.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
-    assert said.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(1 - 0.1 * np.exp(-3))
+    assert said.extended_cdf(np.array([0.0, 4 + 3 * high]))[1] == pytest.approx(
+        1 - 0.1 * np.exp(-3)
+    )
     y = np.array([[-100.0, -2.0, 1.5, 5.0, 600.0], [-100.0, -0.1, 1.5, 4.5, 600.0]])
     levels = said.extended_cdf(y)
     assert (np.diff(levels, axis=1) > 0).all() and np.isfinite(levels).all()
     np.testing.assert_allclose(said.extended_ppf(levels), y, rtol=1e-9)
 
 
-def test_nearly_tied_quantiles_are_as_tied_ones():
+def test_nearly_tied_quantiles_act_as_tied():
     """Interpolated quantiles differ by rounding, and in units of that any distance would be
     infinite; to three digits of the gaps.
     """
     nudged = TIED + np.array([0, 1e-16, 0, 0, 0])
     y = np.array([-3.0, 9.0, 4.0])
     np.testing.assert_allclose(
-        QuantileGrid(LEVELS, nudged)[:2].levels(y[:2]),
-        QuantileGrid(LEVELS, TIED)[:2].levels(y[:2]),
+        QuantileGrid(LEVELS, nudged)[:2].extended_cdf(y[:2]),
+        QuantileGrid(LEVELS, TIED)[:2].extended_cdf(y[:2]),
         rtol=1e-3,
     )
     flat = QuantileGrid(LEVELS, 0.3 + np.array([[0, 0, 0, 1e-17, 5e-17]]))
     assert flat.extended_cdf(np.array([[0.1, 0.4]])).tolist() == [[-np.inf, np.inf]]
 
 
-def test_of_one_point_no_distance_is_known():
+def test_levels_beyond_equal_quantiles_are_infinite():
     said = QuantileGrid(LEVELS, TIED[2:])
     assert said.extended_cdf(np.array([[2.9, 3.0, 1e6]])).tolist() == [[-np.inf, 1, np.inf]]
     assert said.extended_ppf(np.array([-np.inf, -9.0, 0.0, 0.3, 1.0, 9.0, np.inf])).tolist() == [
@@ -176,7 +178,7 @@ def test_of_one_point_no_distance_is_known():
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.5]), min_size=5, max_size=5), st.floats(-20, 3))
-def test_levels_order_values_as_the_distribution_function_does(values, y):
+def test_extended_levels_have_the_order_of_the_cdf(values, y):
     said, steps = (
         QuantileGrid(LEVELS, np.array([values])),
         np.array([[-30.0, y, y + 0.5, 3.6]]),

@@ -45,13 +45,13 @@ def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
 
 
 @given(PITS, WEIGHTS, st.floats(0, 1))
-def test_the_ecdf_counts_what_is_not_above(pits, weights, p):
+def test_ecdf_is_the_weight_of_values_not_above(pits, weights, p):
     weights = np.array(weights[: len(pits)], dtype=float)
     found = WeightedEcdf.from_pits(pits, weights).cdf(np.array([p]))[0]
     assert found == pytest.approx(weights[pits <= p].sum() / weights.sum(), abs=1e-14)
 
 
-def test_equal_weights_are_numpys_inverted_cdf():
+def test_equal_weights_match_inverted_cdf_of_numpy():
     pits = np.random.default_rng(0).random(1000)
     q = np.append(np.linspace(0, 1, 401), [(1 - 0.95) / 2, (1 + 0.95) / 2])
     found = WeightedEcdf.from_pits(pits).ppf(q)
@@ -63,7 +63,7 @@ def test_equal_weights_are_numpys_inverted_cdf():
     )  # 25 and 975 of 1000 reach .025 and .975
 
 
-def test_the_interval_holds_its_share_of_the_rows_that_made_it():
+def test_interval_covers_the_calibration_rows():
     """975 - 25 + 1 of 1000, both ends included."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(1000), np.ones(1000)), rng.uniform(-1, 3, size=1000)
@@ -86,7 +86,7 @@ def bases(n: int):
 
 @pytest.mark.parametrize("base", ["normal", "norm of scipy", "gamma"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypatch):
+def test_mean_variance_and_crps_match_the_sample(base, weighted, monkeypatch):
     """Naively: the whole n × m sample, E|X - y| - E|X - X'|/2 as a double sum. Blocks of one row
     give the same bits.
     """
@@ -107,7 +107,7 @@ def test_mean_variance_and_crps_are_those_of_the_sample(base, weighted, monkeypa
 
 @settings(deadline=None)
 @given(PITS, st.floats(-30, 30, allow_nan=False), st.floats(0, 1, exclude_max=True))
-def test_it_is_a_distribution(pits, y, q):
+def test_cdf_and_ppf_are_monotone_inverses(pits, y, q):
     """Between 0 and 1 and increasing; ppf(q) is the smallest value with cdf >= q (Galois)."""
     new = Recalibrated(
         Normal(np.array([0.0, 5.0]), np.array([1.0, 3.0])), WeightedEcdf.from_pits(pits)
@@ -120,7 +120,7 @@ def test_it_is_a_distribution(pits, y, q):
     )
 
 
-def test_pit_values_of_uniform_ones_change_nothing_much():
+def test_uniform_pits_hardly_change_the_base():
     """With PIT values on a fine grid R is the identity to 1/m, so F stays."""
     base = Normal(np.zeros(3), np.array([1.0, 2.0, 3.0]))
     new = Recalibrated(base, WeightedEcdf.from_pits((np.arange(5000) + 0.5) / 5000))
@@ -129,7 +129,7 @@ def test_pit_values_of_uniform_ones_change_nothing_much():
     np.testing.assert_allclose(new.var(), base.var(), rtol=1e-3)
 
 
-def test_recalibration_makes_the_rows_uniform_that_it_was_made_of():
+def test_recalibrated_pits_of_calibration_rows_are_uniform():
     """R(F(y_i)) is i/m on its own rows, whatever F was."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(200), np.full(200, 3.0)), rng.exponential(size=200)
@@ -137,7 +137,7 @@ def test_recalibration_makes_the_rows_uniform_that_it_was_made_of():
     np.testing.assert_allclose(np.sort(new.cdf(y)), np.arange(1, 201) / 200)
 
 
-def test_shapes_and_fewer_rows():
+def test_shapes_and_indexing():
     new = Recalibrated(bases(6)["gamma"], WeightedEcdf.from_pits(np.array([0.2, 0.7, 0.9])))
     assert (
         new.ppf(0.5).shape,
@@ -160,7 +160,7 @@ def test_shapes_and_fewer_rows():
         new.ppf(1.2)
 
 
-def test_draws_are_the_atoms_in_their_shares():
+def test_samples_are_atoms_in_proportion_to_weight():
     """Of 3000 draws; 4.5 standard deviations of a share."""
     new = Recalibrated(
         Normal(np.zeros(1), np.ones(1)),
@@ -175,7 +175,7 @@ def test_draws_are_the_atoms_in_their_shares():
 @pytest.mark.parametrize(
     ("base", "far"), [("normal", 200.0), ("norm of scipy", 36.0), ("gamma", 300.0)]
 )
-def test_levels_order_values_where_the_distribution_function_cannot(base, far):
+def test_extended_levels_order_values_where_the_cdf_is_rounded(base, far):
     """In units of the scale: the distribution function until it is 1, then strictly increasing, and
     back to the values.
     """
@@ -206,12 +206,12 @@ def test_levels_order_values_where_the_distribution_function_cannot(base, far):
         ([0.5, 0.6], [0.0, 0.0], "weights must be 2 numbers from 0, not all 0, got [0.0, 0.0]"),
     ],
 )
-def test_what_makes_no_map(pits, weights, message):
+def test_rejects_invalid_pit_values_and_weights(pits, weights, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         WeightedEcdf.from_pits(np.array(pits), None if weights is None else np.array(weights))
 
 
-def test_it_is_written_and_read_to_the_bit():
+def test_saved_distribution_is_identical():
     for base in bases(4).values():
         new = Recalibrated(base, WeightedEcdf.from_pits(np.array([0.3, 0.6])))
         again = from_bytes(to_bytes(new), "it").value

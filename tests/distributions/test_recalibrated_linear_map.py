@@ -13,7 +13,7 @@ from kdgraph.distributions import LinearMap, Normal, Recalibrated, ScipyFamily, 
 
 
 @pytest.mark.parametrize("last", [1 - 1e-12, 1 - 2.0**-53, 1.0])
-def test_quantiles_inside_are_finite(last):
+def test_inner_quantiles_are_finite(last):
     """Nodes between the last value and 1 are not rounded to 1, where families that have no end are
     infinite.
     """
@@ -34,7 +34,7 @@ is no level to come back.
 
 @given(st.lists(st.one_of(INSIDE, st.floats(40, 99), st.floats(-99, -40)), min_size=1, max_size=30))
 @settings(max_examples=50, deadline=None)
-def test_values_beyond_are_kept(pits):
+def test_linear_map_keeps_values_beyond_0_and_1(pits):
     """R reaches i / (n + 1) at the i-th value and never falls, its inverse with it; beyond -38 and
     8.3 a normal distribution goes on.
 
@@ -55,7 +55,7 @@ def test_values_beyond_are_kept(pits):
         assert (np.diff(Recalibrated(base, bent).ppf(q)[0]) >= 0).all()
 
 
-def test_new_quantiles_leave_the_range_of_an_ensemble():
+def test_quantiles_leave_the_range_of_an_ensemble():
     """Outcomes three times as wide as it: afterwards the quantile at the middle of the values
     beyond is where they are.
     """

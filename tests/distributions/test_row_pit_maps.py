@@ -20,7 +20,7 @@ from kdgraph.distributions.row_pit_maps import RowBuffer
 from kdgraph.persistence import from_bytes, to_bytes
 
 
-def some(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
+def make_neighbour_pits(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
     """PIT values with ties, one beyond, which of them each row has, and weights of which some are
     0; all exact in float32.
     """
@@ -34,8 +34,8 @@ def some(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 12))
-def test_each_row_is_the_map_of_its_own_pit_values(seed, k):
-    pits, rows, weights = some(k=k, seed=seed)
+def test_each_row_equals_the_ecdf_of_its_pit_values(seed, k):
+    pits, rows, weights = make_neighbour_pits(k=k, seed=seed)
     whole = RankedEcdf.from_pits(pits, rows, weights)
     q, p = np.array([0.0, 0.025, 0.25, 0.5, 0.75, 1.0]), np.r_[pits[:8], 0.01, 0.333, 0.99, 12.0]
     for i in range(6):
@@ -55,11 +55,11 @@ BASES = {
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("scored", [False, True])
-def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatch):
+def test_moments_and_crps_match_the_sample_of_each_row(base, scored, monkeypatch):
     """Naively, row by row; and blocks of one row give the same bits. Float32 keeps scores to
     6e-8.
     """
-    pits, rows, weights = some()
+    pits, rows, weights = make_neighbour_pits()
     pits = np.minimum(pits, 0.999)
     scores = stats.norm.ppf(pits)[rows]
     pit_map = (
@@ -89,7 +89,7 @@ def test_moments_and_crps_are_those_of_each_rows_sample(base, scored, monkeypatc
 
 
 @pytest.mark.parametrize("family", ["normal", "gamma of one shape"])
-def test_the_residual_stands_for_the_pit_value(family, monkeypatch):
+def test_standardised_residuals_replace_pit_values(family, monkeypatch):
     """loc + scale·z with z the standardised outcome, whatever the shape; and the same as through
     the quantiles of each row.
     """
@@ -108,13 +108,13 @@ def test_the_residual_stands_for_the_pit_value(family, monkeypatch):
     np.testing.assert_allclose((new.mean(), new.var(), new.crps(y)), short, rtol=1e-9)
 
 
-def test_families_whose_shape_differs_have_nothing_in_common():
+def test_families_with_different_shapes_have_no_standard_form():
     assert BASES["gammas"].standard_form() is None
 
 
-def test_blocks_of_different_widths_are_one_map():
+def test_row_buffer_joins_blocks_of_different_widths():
     """The row with fewer values is to the bit what it is alone, weights of 0 behind it or not."""
-    pits, rows, weights = some(k=9)
+    pits, rows, weights = make_neighbour_pits(k=9)
     parts = [
         RankedEcdf.from_pits(pits, rows[:2, :5], weights[:2, :5]),
         RankedEcdf.from_pits(pits, rows[2:], weights[2:]),
@@ -141,9 +141,9 @@ def test_blocks_of_different_widths_are_one_map():
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 100), st.floats(-3, 3), st.floats(0.001, 0.999))
-def test_they_are_distributions(seed, y, q):
+def test_cdf_and_ppf_are_monotone_inverses(seed, y, q):
     """Increasing from 0 to 1; ppf(q) is the smallest value with cdf >= q; quantiles never cross."""
-    pits, rows, weights = some(seed=seed)
+    pits, rows, weights = make_neighbour_pits(seed=seed)
     pits = np.minimum(pits, 0.999)
     for pit_map in (
         RankedEcdf.from_pits(pits, rows, weights),
@@ -157,8 +157,8 @@ def test_they_are_distributions(seed, y, q):
         assert (np.diff(new.ppf(np.linspace(0, 1, 21)), axis=1) >= 0).all()
 
 
-def test_effective_numbers_and_what_is_written():
-    pits, rows, weights = some()
+def test_effective_sample_sizes_and_saving():
+    pits, rows, weights = make_neighbour_pits()
     pit_map = RankedEcdf.from_pits(pits, rows, weights)
     np.testing.assert_allclose(pit_map.n_eff, weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1))
     for each in (pit_map, ScoredEcdf.from_scores(pits[rows], weights)):
@@ -167,7 +167,7 @@ def test_effective_numbers_and_what_is_written():
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, np.nan])
-def test_pit_values_without_a_quantile_are_refused(bad):
+def test_rejects_pit_values_without_a_quantile(bad):
     with pytest.raises(ValueError, match=r"^PIT values must be numbers, none of them 0 or 1$"):
         RankedEcdf.from_pits(np.array([0.5, bad]), np.array([[0, 1]]), np.ones((1, 2)))
 

@@ -43,7 +43,7 @@ class Ensemble(RegressorMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS, ids=["global", "isotonic", "local"])
-def test_a_narrow_ensemble_is_left_where_outcomes_are(recalibrator):
+def test_recalibration_leaves_the_range_of_a_narrow_ensemble(recalibrator):
     """About half of the outcomes are beyond all its members, and half of the new intervals' ends.
     Coverage of 2,000 rows by 800 others: the tolerance is 4 standard errors, √(.95·.05·(1/2000 +
     1/400)) = 0.012 of each.
@@ -82,7 +82,7 @@ def rain(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS[:2], ids=["global", "isotonic"])
-def test_what_is_right_stays_right_where_outcomes_are_many_zeros(recalibrator):
+def test_a_calibrated_forecast_of_many_zeros_stays_calibrated(recalibrator):
     """At the upper ends of steps PIT values would be .6 or .3, and a third of what should be no
     rain in some rows would be rain.
     """
@@ -111,7 +111,7 @@ def test_what_is_right_stays_right_where_outcomes_are_many_zeros(recalibrator):
     )
 
 
-def test_counts_by_their_neighbours_are_covered():
+def test_intervals_of_counts_from_neighbours_cover():
     """Counts, predicted by those of near rows: intervals hold more than their share, for they end
     at counts, and not less than it by more than 3 standard errors of 600 rows by 600 others: 0.06
     and 0.04.
@@ -129,7 +129,7 @@ def test_counts_by_their_neighbours_are_covered():
             assert level - 0.04 < coverage(y[1400:], said, level=level)
 
 
-def test_families_without_steps_are_as_they_were():
+def test_pits_of_families_without_steps_are_levels():
     """To the bit, also far out; of a family that ends there, outcomes at its end are counted as
     clipped.
     """
@@ -179,7 +179,7 @@ class Tied(RegressorMixin, BaseEstimator):
     "recalibrator",
     [*RECALIBRATORS, lambda parent, **more: ConformalPit(parent, GlobalPit(None), **more)],
 )
-def test_ties_of_outer_quantiles_cost_no_more_than_their_rows(recalibrator, unit, n_tied):
+def test_tied_outer_quantiles_do_not_change_other_rows(recalibrator, unit, n_tied):
     """One tied calibration row far out, or 60 of 400: means stay near to the truth, whatever the
     unit of y; 0.35 standard deviations is what the atoms of 60 rows, one mean excess or ten beyond
     the others, may move them; an infinite or unbounded level moves them by 1e2.
@@ -208,7 +208,7 @@ def test_ties_of_outer_quantiles_cost_no_more_than_their_rows(recalibrator, unit
     )  # of the truth 0.56, and no more of a hundred ties
 
 
-def test_a_point_mass_on_the_wrong_side_is_counted_and_one_on_the_outcome_is_drawn():
+def test_point_mass_away_from_outcome_is_clipped_and_at_outcome_is_drawn():
     base = QuantileGrid(Tied.levels, np.repeat([[0.0], [1.0], [2.0]], 5, axis=1))
     with pytest.warns(
         UserWarning,

@@ -22,7 +22,7 @@ from kdgraph.parents import GaussianLinear, Preprocess
 from kdgraph.recalibration import GlobalPit, LocalPit
 
 
-def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def make_global_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     return X, X @ [1.0, -2.0] + 3 * rng.uniform(size=n) ** 2  # skewed, without a tail
@@ -42,11 +42,11 @@ class Frozen(RegressorMixin, BaseEstimator):
         return self.predict_dist(X).mean()
 
 
-def test_it_is_algorithm_1_with_every_row_a_neighbour():
+def test_equals_algorithm_1_with_all_rows_as_neighbours():
     """A row loop, as the paper has it: each new row's sample is the quantiles at all calibration
     PITs, with equal weights.
     """
-    X, y = rows(300)
+    X, y = make_global_pit_rows(300)
     parent = GaussianLinear().fit(X[:100], y[:100])
     model = GlobalPit(FrozenEstimator(parent)).fit(
         X[:100], y[:100], X_calibration=X[100:260], y_calibration=y[100:260]
@@ -69,11 +69,11 @@ def test_it_is_algorithm_1_with_every_row_a_neighbour():
         assert given.cdf(y[260:])[i] == pytest.approx((sample <= y[260 + i]).mean(), abs=1e-12)
 
 
-def test_with_one_scale_it_adds_the_residuals():
+def test_location_family_adds_calibration_residuals():
     """For a location family the PIT cancels out: the recalibrated sample is the new mean plus the
     calibration residuals.
     """
-    X, y = rows(200)
+    X, y = make_global_pit_rows(200)
     parent = GaussianLinear().fit(X[:100], y[:100])
     model = GlobalPit(FrozenEstimator(parent)).fit(
         X[:100], y[:100], X_calibration=X[100:], y_calibration=y[100:]
@@ -84,8 +84,8 @@ def test_with_one_scale_it_adds_the_residuals():
     np.testing.assert_allclose(given.var(), np.full(5, residuals.var()), rtol=1e-9)
 
 
-def test_a_bare_parent_learns_from_other_rows_than_the_map():
-    X, y = rows(100)
+def test_parent_and_map_are_fitted_on_different_rows():
+    X, y = make_global_pit_rows(100)
     y = np.abs(y)
     model = GlobalPit(Frozen(), calibration_size=0.25, random_state=0).fit(X, y)
     assert (model.estimator_.seen_, len(model.pit_map_.levels)) == (75, 25)
@@ -96,7 +96,7 @@ def test_a_bare_parent_learns_from_other_rows_than_the_map():
     assert (given.estimator_.seen_, given.describe()["n_pits"]) == (100, 40)
 
 
-def test_frozen_distributions_of_scipy_are_taken():
+def test_accepts_frozen_distributions_of_scipy():
     """Outcomes twice as large as the parent says: afterwards the median is twice the parent's,
     within 5 standard errors of a median.
     """
@@ -110,7 +110,7 @@ def test_frozen_distributions_of_scipy_are_taken():
     )
 
 
-def test_published_numbers():
+def test_reproduces_table_1_of_torres():
     """Torres et al., Table 1, linear and globally recalibrated: coverage 93.78 and (of 1000 draws a
     row) 94.65, MSE 14546.
 
@@ -137,14 +137,14 @@ def test_published_numbers():
     np.testing.assert_array_less(np.abs(mean - [93.77, 95.00, 14536, 14541]), spread)
 
 
-def test_on_average_it_covers_as_often_as_it_says():
+def test_intervals_cover_the_nominal_level_on_average():
     """Over the draw of calibration and test rows, which are exchangeable: the interval goes from
     the 10th to the 190th of 200 sorted values, and a new one falls into each of the 201 gaps alike,
     180 of them inside. 200 draws, 4 standard errors.
     """
     found = []
     for seed in range(200):
-        X, y = rows(300, seed)
+        X, y = make_global_pit_rows(300, seed)
         model = GlobalPit(GaussianLinear().fit(X[:50], y[:50])).fit(
             X[:50], y[:50], X_calibration=X[50:250], y_calibration=y[50:250]
         )
@@ -174,7 +174,7 @@ NORMAL = Normal(np.zeros(1), np.ones(1))
     ],
     ids=["normal", "norm of scipy", "gamma"],
 )
-def test_a_row_far_out_keeps_its_place(given, y):
+def test_outcomes_far_out_keep_their_distance(given, y):
     """Where F is 0 or 1 to the last bit: for one and the same distribution everywhere, the new one
     is the sample of the rows themselves.
     """
@@ -194,11 +194,11 @@ def test_a_row_far_out_keeps_its_place(given, y):
     )
 
 
-def test_nothing_changes_for_rows_that_are_not_far_out():
+def test_rows_inside_are_unchanged_by_rows_far_out():
     """PIT values inside (0, 1) are what they are: to the bit the sample F⁻¹(p_i), whatever lies
     beyond.
     """
-    X, y = rows(200)
+    X, y = make_global_pit_rows(200)
     parent = GaussianLinear().fit(X[:100], y[:100])
     y[150] += 100 * parent.sigma_
     model = GlobalPit(FrozenEstimator(parent)).fit(
@@ -215,7 +215,7 @@ def test_nothing_changes_for_rows_that_are_not_far_out():
     )
 
 
-def test_rows_beyond_what_a_family_can_tell_are_told_and_counted():
+def test_clipped_rows_are_counted_with_a_warning():
     """Of SciPy's normal, 60 standard deviations out: P(Y > y) is 0 in float64. The nearest number
     inside has 8.2.
     """
@@ -234,7 +234,7 @@ def test_rows_beyond_what_a_family_can_tell_are_told_and_counted():
     assert np.isfinite(model.predict(X[:1])).all()
 
 
-def test_few_rows_are_told():
+def test_warns_about_few_calibration_rows():
     with pytest.warns(
         UserWarning,
         match=r"^1 rows are too few to hold any out: GlobalPit is calibrated on its training rows$",
@@ -281,14 +281,14 @@ def test_few_rows_are_told():
         ),
     ],
 )
-def test_what_is_refused(fit, error, message):
+def test_rejects_invalid_input(fit, error, message):
     with pytest.raises(error, match=f"^{re.escape(message)}"):
-        fit(*rows(20))
+        fit(*make_global_pit_rows(20))
 
 
-def test_missing_values_and_columns_of_a_frame_reach_a_parent_that_encodes_them():
+def test_data_frames_reach_a_parent_that_encodes_them():
     """Behind the same encoder a frame and an array are the same rows."""
-    X, y = rows(120)
+    X, y = make_global_pit_rows(120)
     X[::7, 0] = np.nan
     splits = make_splits(Heteroscedastic(), n_train=10, n_test=10, rng=np.random.default_rng(0))
     two_columns = splits.train.__class__("two", X, y, np.empty(0), ("a", "b"), "regression")
@@ -302,7 +302,7 @@ def test_missing_values_and_columns_of_a_frame_reach_a_parent_that_encodes_them(
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_a_pipeline_that_ends_in_such_a_regressor_is_a_parent(frozen):
+def test_accepts_a_pipeline_as_parent(frozen):
     """Scikit-learn's pipelines pass on no ``predict_dist``; a linear model is the same behind
     standardised columns, up to rounding.
     """

@@ -26,7 +26,7 @@ from kdgraph.recalibration import GlobalPit, LocalPit
 from kdgraph.recalibration.local_linear import local_linear_scores
 
 
-def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def make_local_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(n, 2)) * [1.0, 50.0]
     return X, 3 * X[:, 0] ** 2 + X[:, 1] / 50 + (0.1 + np.abs(X[:, 0])) * rng.normal(size=n)
@@ -58,7 +58,7 @@ class GammaOfShape(RegressorMixin, BaseEstimator):
 
 
 def split(n: int = 260):
-    X, y = rows(n)
+    X, y = make_local_pit_rows(n)
     return (
         (X[:60], y[:60]),
         {"X_calibration": X[60:220], "y_calibration": y[60:220]},
@@ -67,7 +67,7 @@ def split(n: int = 260):
     )
 
 
-def naive(
+def algorithm_1(
     pits: np.ndarray, at: np.ndarray, x: np.ndarray, k: int, ppf
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps 8 to 10 of Algorithm 1 at one place: the sample, and Epanechnikov weights that end at
@@ -81,7 +81,7 @@ def naive(
 
 @pytest.mark.parametrize("family", ["normal", "gamma"])
 @pytest.mark.parametrize("units", ["sd", "raw"])
-def test_it_is_algorithm_1(family, units):
+def test_equals_algorithm_1(family, units):
     """A row loop. Weights are kept in float32: 6e-8 of each."""
     train, calibration, X, y = split()
     y, held, y_held = np.abs(y), calibration["X_calibration"], np.abs(calibration["y_calibration"])
@@ -97,7 +97,7 @@ def test_it_is_algorithm_1(family, units):
     )
     said = new.mean(), new.var(), new.crps(y), new.ppf(np.array([0.05, 0.5])), new.cdf(y)
     for i, x in enumerate(X):
-        sample, weights = naive(
+        sample, weights = algorithm_1(
             pits, held / unit, x / unit, 25, lambda p, row=base[i]: float(row.ppf(p)[0])
         )
         mean = sample @ weights
@@ -118,7 +118,7 @@ def test_it_is_algorithm_1(family, units):
         assert said[4][i] == pytest.approx(weights[sample <= y[i]].sum(), abs=1e-6)
 
 
-def test_all_rows_with_equal_weights_are_the_global_map():
+def test_all_rows_with_equal_weights_give_the_global_map():
     """To the bit in quantiles; sums are taken in another order."""
     train, calibration, X, y = split()
     parent = FrozenEstimator(GaussianLinear().fit(*train))
@@ -136,7 +136,7 @@ def test_all_rows_with_equal_weights_are_the_global_map():
 
 @pytest.mark.parametrize("degree", [0, 1])
 @pytest.mark.parametrize("near", [{"k": 30}, {"radius": 0.4}])
-def test_a_row_does_not_depend_on_the_rows_beside_it(degree, near, monkeypatch):
+def test_prediction_does_not_depend_on_other_rows(degree, near, monkeypatch):
     train, calibration, X, y = split()
     model = LocalPit(GaussianLinear(), degree=degree, **near).fit(*train, **calibration)
     with warnings.catch_warnings(category=UserWarning, action="ignore"):  # of empty balls
@@ -148,7 +148,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(degree, near, monkeypatch):
         np.testing.assert_array_equal(model.predict_dist(X).crps(y), whole.crps(y))
 
 
-def test_neighbours_are_chosen_by_crps():
+def test_k_minimises_crps():
     """The mean CRPS of rows that are left out of their own neighbourhood, by a loop over rows for
     all of the numbers; of those at most a standard error behind the best, row by row, the largest.
     """
@@ -166,7 +166,7 @@ def test_neighbours_are_chosen_by_crps():
         scores = by_k[k] = []
         for i in range(160):
             others = np.delete(np.arange(160), i)
-            sample, w = naive(
+            sample, w = algorithm_1(
                 pits[others],
                 X[others] / unit,
                 X[i] / unit,
@@ -182,9 +182,9 @@ def test_neighbours_are_chosen_by_crps():
     )
 
 
-def test_few_rows_are_all_neighbours():
+def test_all_rows_are_neighbours_if_there_are_fewer_than_k():
     train, *_ = split()
-    X, y = rows(12, 1)
+    X, y = make_local_pit_rows(12, 1)
     model = LocalPit(GaussianLinear()).fit(*train, X_calibration=X, y_calibration=y)
     assert model.k_ == 12 and model.crps_by_k_ == {}
     with pytest.warns(
@@ -196,7 +196,7 @@ def test_few_rows_are_all_neighbours():
         )
 
 
-def test_places_without_a_calibration_row_are_told():
+def test_warns_about_rows_without_neighbours_in_the_radius():
     train, calibration, *_ = split()
     model = LocalPit(GaussianLinear(), radius=0.5, k_min=7, kernel="uniform").fit(
         *train, **calibration
@@ -231,7 +231,9 @@ def weighted_regression(
     return np.linalg.solve(moments, design.T @ (w * z)), middle
 
 
-def moved(z: np.ndarray, X: np.ndarray, w: np.ndarray, at: np.ndarray) -> np.ndarray:
+def corrected_scores_in_numpy(
+    z: np.ndarray, X: np.ndarray, w: np.ndarray, at: np.ndarray
+) -> np.ndarray:
     """The correction at one place, by two regressions; what the first does to noise, by the matrix
     that it is.
     """
@@ -255,20 +257,23 @@ def moved(z: np.ndarray, X: np.ndarray, w: np.ndarray, at: np.ndarray) -> np.nda
 
 
 @pytest.mark.parametrize("d", [1, 3, 8])
-def test_slopes_are_those_of_weighted_regressions(d):
+def test_slopes_equal_weighted_regressions(d):
     """Of normal equations with numpy; the sums are in another order."""
     rng = np.random.default_rng(d)
     X, w = rng.normal(size=(90, d)), rng.uniform(size=(7, 40))
     w[:, -3:] = 0
     z, at = X[:, 0] + np.exp(1.5 * X[:, 0]) * rng.normal(size=90), 2 * rng.normal(size=(7, d))
     rows = np.stack([rng.permutation(90)[:40] for _ in range(7)])
-    expected = [moved(z[near], X[near], each, x) for near, each, x in zip(rows, w, at, strict=True)]
+    expected = [
+        corrected_scores_in_numpy(z[near], X[near], each, x)
+        for near, each, x in zip(rows, w, at, strict=True)
+    ]
     np.testing.assert_allclose(
         local_linear_scores(z, X, rows, w, at), expected, rtol=1e-10, atol=1e-12
     )
 
 
-def test_a_line_and_a_spread_that_grows_are_taken_out():
+def test_removes_a_line_and_a_growing_spread():
     """With 4,000 rows: location 2x and spread 1 + x become those at 0.25, in first and in second
     half alike.
     """
@@ -284,7 +289,7 @@ def test_a_line_and_a_spread_that_grows_are_taken_out():
         ].std() == pytest.approx(1.25, rel=0.05)
 
 
-def around_all(z, X, at):
+def correct_with_all_rows(z, X, at):
     """With equal weights."""
     k = len(z)
     return local_linear_scores(
@@ -292,37 +297,37 @@ def around_all(z, X, at):
     )[0]
 
 
-def test_where_there_is_no_slope_nothing_is_moved():
+def test_scores_without_slope_are_unchanged():
     """All rows at one place, but for the width of three values' mean and of what it leaves, √(4/3 /
     (2/3)); one row alone; equal scores; and beyond the rows nothing is extrapolated: it is as at
     their end.
     """
     z = np.array([1.0, 2.0, 3.0])
     np.testing.assert_allclose(
-        around_all(z, np.ones((3, 2)), np.zeros(2)), 2 + np.sqrt(2) * (z - 2), rtol=1e-15
+        correct_with_all_rows(z, np.ones((3, 2)), np.zeros(2)), 2 + np.sqrt(2) * (z - 2), rtol=1e-15
     )
-    np.testing.assert_array_equal(around_all(z[:1], np.ones((1, 2)), np.zeros(2)), z[:1])
+    np.testing.assert_array_equal(correct_with_all_rows(z[:1], np.ones((1, 2)), np.zeros(2)), z[:1])
     np.testing.assert_array_equal(
-        around_all(np.ones(4), np.arange(8.0).reshape(4, 2), np.zeros(2)), np.ones(4)
+        correct_with_all_rows(np.ones(4), np.arange(8.0).reshape(4, 2), np.zeros(2)), np.ones(4)
     )
     X = np.linspace(0, 1, 50)[:, None]
     np.testing.assert_array_equal(
-        around_all(2 * X[:, 0], X, [1e6]), around_all(2 * X[:, 0], X, [1.0])
+        correct_with_all_rows(2 * X[:, 0], X, [1e6]), correct_with_all_rows(2 * X[:, 0], X, [1.0])
     )
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 25), st.floats(-8, 8))
-def test_corrected_scores_are_numbers(seed, k, d, size):
+def test_corrected_scores_are_finite(seed, k, d, size):
     """Few neighbours in many features, of which some are constant or the same, at any scale."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(k, d)).round(1) * 10**size
     X[:, : d // 3] = 1.0
-    found = around_all(rng.normal(size=k), X, rng.normal(size=d) * 10**size)
+    found = correct_with_all_rows(rng.normal(size=k), X, rng.normal(size=d) * 10**size)
     assert np.isfinite(found).all() and np.abs(found).max() < 100
 
 
-def test_a_slope_in_the_error_is_taken_out():
+def test_local_linear_removes_a_slope_of_the_error():
     """The parent misses a line of slope 3: at the end of the data a local constant is half a
     bandwidth off, a local line is not.
     """
@@ -346,7 +351,7 @@ def test_a_slope_in_the_error_is_taken_out():
 
 
 @pytest.mark.parametrize("degree", [0, 1])
-def test_intervals_leave_a_sample_that_spreads_too_little(degree):
+def test_intervals_leave_the_range_of_a_narrow_sample(degree):
     """An ensemble of half of the true spread: many outcomes lie beyond all 20 members. Of 2,000
     rows coverage has an error of .005.
     """
@@ -372,7 +377,7 @@ SPACES = [
 
 
 @pytest.mark.parametrize("space", SPACES)
-def test_spaces(space):
+def test_every_space_survives_saving(space):
     """What is near there counts; each model is written and read to the bit."""
     train, calibration, X, y = split()
     model = LocalPit(GaussianLinear(), k=20, random_state=0, **space).fit(*train, **calibration)
@@ -382,7 +387,7 @@ def test_spaces(space):
     np.testing.assert_array_equal(again.predict_dist(X).mean(), given.mean())
 
 
-def test_geodesic_neighbours_share_leaves_with_the_row():
+def test_geodesic_neighbours_share_leaves():
     train, calibration, X, _ = split()
     forest = RandomForestRegressor(8, min_samples_leaf=3, random_state=0).fit(*train)
     model = LocalPit(
@@ -404,7 +409,7 @@ def test_geodesic_neighbours_share_leaves_with_the_row():
             assert model.predict(X[i : i + 1])[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_output_is_mean_and_spread():
+def test_output_space_is_mean_and_spread():
     """Of a linear parent the spread is constant, so what is near is near along the prediction."""
     train, calibration, X, _ = split()
     model = LocalPit(GaussianLinear(), k=10, feature_space="output", units="raw").fit(
@@ -418,7 +423,7 @@ def test_the_output_is_mean_and_spread():
 
 
 @pytest.mark.parametrize("degree", [0, 1])
-def test_far_from_the_data_it_stays_finite(degree):
+def test_prediction_far_from_the_data_is_finite(degree):
     train, calibration, *_ = split()
     model = LocalPit(GaussianLinear(), k=20, degree=degree).fit(*train, **calibration)
     with pytest.warns(
@@ -429,7 +434,7 @@ def test_far_from_the_data_it_stays_finite(degree):
 
 
 @pytest.mark.slow
-def test_published_numbers():
+def test_reproduces_table_1_of_torres():
     """Torres et al., Table 1, 80,000 and 10,000 rows, k = 1000: MSE to the true mean 303.93, drawn;
     exact 247 ± 96 over 20 seeds of an independent program. Over 2 seeds within 3.5 standard errors;
     and half of it or less with slopes taken out of twice as many.
@@ -466,13 +471,13 @@ def test_published_numbers():
         ({"feature_space": "layer"}, TypeError, ""),
     ],
 )
-def test_what_is_refused(settings, error, message):
+def test_rejects_invalid_settings(settings, error, message):
     train, calibration, *_ = split()
     with pytest.raises(error, match=f"^{re.escape(message)}"):
         LocalPit(GaussianLinear(), **settings).fit(*train, **calibration)
 
 
-def test_the_record_says_what_was_learnt():
+def test_summary_of_the_fit():
     train, calibration, *_ = split()
     model = LocalPit(GaussianLinear(), k=40).fit(*train, **calibration)
     said = model.describe()
