@@ -1,6 +1,4 @@
-"""Normal scores of PIT values: Φ⁻¹ where levels are probabilities, what a family can tell beyond,
-and back.
-"""
+"""Normal scores of PIT values: inside (0, 1), beyond it, and back to values."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ FAMILIES = {
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_scores_round_trip_to_values(name):
-    """Values many spreads out too, to a part in a million; where 1 - F is but the last bits of F,
-    to a part in a hundred.
-    """
+    """Values far out return to 1e-6; to 1e-2 where 1 - F consists of the last bits of F."""
     of = FAMILIES[name]
     low = 0.05 if name in ("lognorm", "gamma") else -30.0
     y = np.linspace(low, 30.0, 400)[None]
@@ -45,8 +41,9 @@ def test_scores_round_trip_to_values(name):
 
 
 def test_log_normal_scores_are_standardised_logarithms():
-    """As far as 30 deviations above, where 1 - F is 1e-198, and 30 below; from 6 to 8.3, where 1 -
-    F is but the last bits of F, to .01.
+    """They are from 30 deviations below to 30 above, where 1 - F is 1e-198.
+
+    Between 6 and 8.3 deviations, where 1 - F consists of the last bits of F, they are to 0.01.
     """
     z = np.linspace(-30, 30, 121)
     of = FAMILIES["lognorm"]
@@ -58,7 +55,7 @@ def test_log_normal_scores_are_standardised_logarithms():
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_extreme_scores_have_finite_values(name):
-    """A slope may take a score farther out than any number has a probability."""
+    """A slope may move a score farther out than any representable probability."""
     of = FAMILIES[name]
     levels = of.score_scale().to_levels(np.array([[-1e4, -100.0, -40.0, 0.0, 40.0, 100.0, 1e4]]))
     assert (
@@ -69,9 +66,7 @@ def test_extreme_scores_have_finite_values(name):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 200), st.lists(st.floats(-3, 4), min_size=1, max_size=20))
 def test_scores_of_samples_continue_beyond_their_ends(m, levels):
-    """Of m equal steps: increasing, Φ⁻¹ between the middles of the first and the last, standard
-    deviations beyond, and back again.
-    """
+    """Scores of m equal steps are Φ⁻¹ inside, and count standard deviations beyond."""
     samples = WeightedSamples(np.arange(float(m))[None])
     scale = samples.score_scale()
     assert scale.last_score == pytest.approx(stats.norm.ppf(1 - 1 / (2 * m)), abs=1e-12)

@@ -1,6 +1,4 @@
-"""Normal distributions and those of scipy.stats agree with scipy, row by row; shapes and what is
-refused.
-"""
+"""Normal distributions and families of scipy.stats against scipy, row by row."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ def test_indexing_keeps_the_distributions(kind, index):
 
 
 def test_samples_follow_the_distribution(kind):
-    """Of 4000 draws a row; 1.95 / √n is the distance that one in 1000 samples exceeds."""
+    """There are 4000 draws a row; one in 1000 samples exceeds a distance of 1.95 / √n."""
     given, rows = kind
     drawn = given.sample(4000, np.random.default_rng(0))
     assert drawn.shape == (3, 4000) and np.isfinite(drawn).all()
@@ -81,9 +79,7 @@ def test_samples_follow_the_distribution(kind):
 
 
 def crps_by_integration(row, y: float) -> float:
-    """∫ (F(x) - [x >= y])² dx, as it is defined, in pieces around where F moves; what lies beyond
-    1e-10 of the mass counts less.
-    """
+    """Return ∫ (F(x) - [x >= y])² dx in pieces around the mass of F, up to 1e-10 of it."""
     points = np.unique(
         [row.ppf(1e-10), *row.ppf(np.linspace(0.01, 0.99, 12)), y, row.ppf(1 - 1e-10)]
     )
@@ -95,9 +91,7 @@ def crps_by_integration(row, y: float) -> float:
 
 @pytest.mark.parametrize("level", [0.001, 0.3, 0.95, 0.9999])
 def test_crps_matches_its_definition(kind, level):
-    """By numerical integration of the definition; the quadrature of quantiles is right to 2e-8 for
-    normal tails, and 1e-6 for heavier.
-    """
+    """The quadrature is accurate to 2e-8 for normal tails, and to 1e-6 for heavier ones."""
     given, rows = kind
     y = np.array([row.ppf(level) for row in rows])
     wanted = [crps_by_integration(row, at) for row, at in zip(rows, y, strict=True)]
@@ -105,7 +99,7 @@ def test_crps_matches_its_definition(kind, level):
 
 
 def test_crps_quadrature_matches_the_closed_form():
-    """A normal distribution as scipy's, in blocks or not, outside and inside of what it expects."""
+    """The normal distribution of scipy gives the same, in blocks or not."""
     rng = np.random.default_rng(1)
     loc, scale = rng.normal(size=50), rng.uniform(0.1, 3, size=50)
     y = loc + scale * np.linspace(-9, 9, 50)

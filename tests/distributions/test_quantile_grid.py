@@ -1,6 +1,4 @@
-"""Quantiles on a grid: moments against integrals over levels, round trips, tails that begin without
-a step.
-"""
+"""Quantile grids: moments against integrals over levels, round trips and continuous tails."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ def test_moments_match_numerical_integrals():
 
 
 def _check_moments(said: QuantileGrid) -> None:
-    """The integrals end 1e-9 before 0 and 1, where quantiles are infinite; what lies beyond is 1e-7
-    of them.
-    """
+    """Compare with integrals that end 1e-9 before 0 and 1; the rest is 1e-7 of them."""
     mean, var = said.mean()[0], said.var()[0]
     first, second = (
         integrate.quad(
@@ -53,9 +49,7 @@ def _check_moments(said: QuantileGrid) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(-50, 50, width=32), min_size=5, max_size=5), st.floats(1e-6, 1 - 1e-6))
 def test_levels_and_values_round_trip(values, q):
-    """Also of quantiles that are the same, or given in another order; where two are, a value is at
-    the highest of its levels.
-    """
+    """Quantiles may be equal or unsorted; a value of two equal ones has the higher level."""
     said = QuantileGrid(LEVELS, np.array([values]))
     y = said.ppf(q)
     assert said.cdf(y)[0] >= q - 1e-9
@@ -82,7 +76,7 @@ def test_tails_are_exponential_and_continuous():
 
 
 def test_extended_levels_order_values_far_out():
-    """Where the distribution function is 0 or 1 to the last bit; and they lead back."""
+    """Where the distribution function is rounded to 0 or 1, levels lead back to the values."""
     said, y = (
         QuantileGrid(LEVELS, VALUES),
         np.array([[-900.0, -800.0, 0.0, 700.0, 800.0], [-900.0, -800.0, 12.0, 3000.0, 4000.0]]),
@@ -99,9 +93,7 @@ def test_extended_levels_order_values_far_out():
 
 
 def test_a_dense_grid_approximates_the_distribution():
-    """Of 99 levels of a standard normal: to the 2 % of its variance that lie beyond, and 0.002 of
-    its CRPS.
-    """
+    """With 99 levels, the variance is accurate to the 2 % beyond them, the CRPS to 0.002."""
     levels = np.linspace(0.01, 0.99, 99)
     said, y = (
         QuantileGrid(levels, np.tile(stats.norm.ppf(levels), (3, 1))),
@@ -136,9 +128,7 @@ def test_tied_quantiles_are_a_point_mass():
 
 
 def test_levels_beyond_ties_use_the_nearest_different_quantile():
-    """Tails of .05 (1 - 0) / (.5 - .05) below the first row, and of .1 (4 - 2) / (.9 - .5) above
-    the second one.
-    """
+    """Tails are .05 (1 - 0) / (.5 - .05) below row 1, and .1 (4 - 2) / (.9 - .5) above row 2."""
     said = QuantileGrid(LEVELS, TIED[:2])
     low, high = 0.05 / 0.45, 0.1 * 2 / 0.4
     assert said.extended_cdf(np.array([-2 * low, 0.0]))[0] == pytest.approx(0.05 * np.exp(-2))
@@ -152,9 +142,7 @@ def test_levels_beyond_ties_use_the_nearest_different_quantile():
 
 
 def test_nearly_tied_quantiles_act_as_tied():
-    """Interpolated quantiles differ by rounding, and in units of that any distance would be
-    infinite; to three digits of the gaps.
-    """
+    """Interpolated quantiles differ by rounding; distances in units of that would be infinite."""
     nudged = TIED + np.array([0, 1e-16, 0, 0, 0])
     y = np.array([-3.0, 9.0, 4.0])
     np.testing.assert_allclose(

@@ -1,6 +1,4 @@
-"""Distributions behind a map of PIT values: against the weighted sample that they are, made in full
-and measured naively.
-"""
+"""Recalibrated distributions against the full weighted sample, evaluated naively."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ WEIGHTS = st.lists(st.integers(0, 5), min_size=12, max_size=12).filter(lambda w:
 
 
 def naive_quantile(pits, weights, q: Fraction):
-    """The smallest PIT value at which the weights up to it reach q of their sum, in exact
-    numbers.
-    """
+    """Return the smallest PIT value whose cumulative weight reaches q, in exact fractions."""
     total, reached = sum(weights), Fraction(0)
     for pit, weight in sorted(zip(pits.tolist(), weights, strict=True)):
         reached += Fraction(weight, total)
@@ -36,9 +32,7 @@ def naive_quantile(pits, weights, q: Fraction):
 
 @given(PITS, WEIGHTS, st.integers(1, 40), st.integers(1, 40))
 def test_quantiles_are_the_inverse_of_the_ecdf(pits, weights, a, b):
-    """Levels that lie on a step to the last digit are on it, in spite of the sums of weights in
-    float64.
-    """
+    """Levels on a step to the last digit are on it, in spite of rounded sums of weights."""
     weights, q = weights[: len(pits)], Fraction(min(a, b), max(a, b))
     found = WeightedEcdf.from_pits(pits, np.array(weights, dtype=float)).ppf(np.array([float(q)]))
     assert found.tolist() == [naive_quantile(pits, weights, q)]
@@ -64,7 +58,7 @@ def test_equal_weights_match_inverted_cdf_of_numpy():
 
 
 def test_interval_covers_the_calibration_rows():
-    """975 - 25 + 1 of 1000, both ends included."""
+    """It covers 975 - 25 + 1 of 1000 rows, both ends included."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(1000), np.ones(1000)), rng.uniform(-1, 3, size=1000)
     low, high = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y))).interval(0.95)
@@ -72,9 +66,7 @@ def test_interval_covers_the_calibration_rows():
 
 
 def bases(n: int):
-    """The same normal distributions, with the short way for location and scale and without; and
-    gammas.
-    """
+    """Return normal distributions with and without their standard form, and Gammas."""
     rng = np.random.default_rng(n)
     loc, scale = rng.normal(size=n), rng.uniform(0.5, 2, size=n)
     return {
@@ -87,9 +79,7 @@ def bases(n: int):
 @pytest.mark.parametrize("base", ["normal", "norm of scipy", "gamma"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_mean_variance_and_crps_match_the_sample(base, weighted, monkeypatch):
-    """Naively: the whole n × m sample, E|X - y| - E|X - X'|/2 as a double sum. Blocks of one row
-    give the same bits.
-    """
+    """Compare with the n × m sample and its double sum; block size changes no bit."""
     rng = np.random.default_rng(0)
     pits, weights = rng.beta(2, 1, size=40), rng.random(40) if weighted else np.ones(40)
     given = bases(25)[base]
@@ -108,7 +98,7 @@ def test_mean_variance_and_crps_match_the_sample(base, weighted, monkeypatch):
 @settings(deadline=None)
 @given(PITS, st.floats(-30, 30, allow_nan=False), st.floats(0, 1, exclude_max=True))
 def test_cdf_and_ppf_are_monotone_inverses(pits, y, q):
-    """Between 0 and 1 and increasing; ppf(q) is the smallest value with cdf >= q (Galois)."""
+    """The cdf increases from 0 to 1, and ppf(q) is the smallest value with cdf >= q."""
     new = Recalibrated(
         Normal(np.array([0.0, 5.0]), np.array([1.0, 3.0])), WeightedEcdf.from_pits(pits)
     )
@@ -121,7 +111,7 @@ def test_cdf_and_ppf_are_monotone_inverses(pits, y, q):
 
 
 def test_uniform_pits_hardly_change_the_base():
-    """With PIT values on a fine grid R is the identity to 1/m, so F stays."""
+    """With PIT values on a fine grid, R is the identity up to 1/m."""
     base = Normal(np.zeros(3), np.array([1.0, 2.0, 3.0]))
     new = Recalibrated(base, WeightedEcdf.from_pits((np.arange(5000) + 0.5) / 5000))
     y = np.linspace(-4, 4, 9) * base.scale[:, None]
@@ -130,7 +120,7 @@ def test_uniform_pits_hardly_change_the_base():
 
 
 def test_recalibrated_pits_of_calibration_rows_are_uniform():
-    """R(F(y_i)) is i/m on its own rows, whatever F was."""
+    """R(F(y_i)) is i/m on the calibration rows, whatever F is."""
     rng = np.random.default_rng(0)
     base, y = Normal(np.zeros(200), np.full(200, 3.0)), rng.exponential(size=200)
     new = Recalibrated(base, WeightedEcdf.from_pits(base.cdf(y)))
@@ -161,7 +151,7 @@ def test_shapes_and_indexing():
 
 
 def test_samples_are_atoms_in_proportion_to_weight():
-    """Of 3000 draws; 4.5 standard deviations of a share."""
+    """There are 3000 draws; the tolerance is 4.5 standard deviations of a fraction."""
     new = Recalibrated(
         Normal(np.zeros(1), np.ones(1)),
         WeightedEcdf.from_pits(np.array([0.25, 0.75]), np.array([1.0, 3.0])),
@@ -176,9 +166,7 @@ def test_samples_are_atoms_in_proportion_to_weight():
     ("base", "far"), [("normal", 200.0), ("norm of scipy", 36.0), ("gamma", 300.0)]
 )
 def test_extended_levels_order_values_where_the_cdf_is_rounded(base, far):
-    """In units of the scale: the distribution function until it is 1, then strictly increasing, and
-    back to the values.
-    """
+    """Levels are the cdf until it is 1, then increase strictly, and lead back to the values."""
     given = bases(3)[base]
     scale = given.scale if base == "normal" else given.parameters["scale"]
     y = given.ppf(0.5)[:, None] + scale[:, None] * np.linspace(0, far, 40)

@@ -1,4 +1,4 @@
-"""Maps of PIT values with a row each: against the map for all rows, row by row."""
+"""PIT maps that differ by row, against the map for all rows, row by row."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from kdgraph.persistence import from_bytes, to_bytes
 
 
 def make_neighbour_pits(n: int = 6, k: int = 9, c: int = 30, seed: int = 0):
-    """PIT values with ties, one beyond, which of them each row has, and weights of which some are
-    0; all exact in float32.
-    """
+    """Return PIT values with ties and one beyond 1, neighbours, and weights exact in float32."""
     rng = np.random.default_rng(seed)
     pits = np.r_[rng.integers(1, 20, size=c - 1) / 20, 9.5]
     rows = np.stack([rng.choice(c, size=k, replace=False) for _ in range(n)])
@@ -56,9 +54,7 @@ BASES = {
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("scored", [False, True])
 def test_moments_and_crps_match_the_sample_of_each_row(base, scored, monkeypatch):
-    """Naively, row by row; and blocks of one row give the same bits. Float32 keeps scores to
-    6e-8.
-    """
+    """Blocks of one row give the same bits; float32 stores scores to 6e-8."""
     pits, rows, weights = make_neighbour_pits()
     pits = np.minimum(pits, 0.999)
     scores = stats.norm.ppf(pits)[rows]
@@ -90,9 +86,7 @@ def test_moments_and_crps_match_the_sample_of_each_row(base, scored, monkeypatch
 
 @pytest.mark.parametrize("family", ["normal", "gamma of one shape"])
 def test_standardised_residuals_replace_pit_values(family, monkeypatch):
-    """loc + scale·z with z the standardised outcome, whatever the shape; and the same as through
-    the quantiles of each row.
-    """
+    """Compare loc + scale·z of standardised outcomes z with the quantiles of each row."""
     base = BASES[family]
     rng = np.random.default_rng(0)
     y = base.ppf(rng.random((6, 1)))[:, 0]
@@ -113,7 +107,7 @@ def test_families_with_different_shapes_have_no_standard_form():
 
 
 def test_row_buffer_joins_blocks_of_different_widths():
-    """The row with fewer values is to the bit what it is alone, weights of 0 behind it or not."""
+    """The row with fewer values has the same bits as alone, in spite of weights of 0."""
     pits, rows, weights = make_neighbour_pits(k=9)
     parts = [
         RankedEcdf.from_pits(pits, rows[:2, :5], weights[:2, :5]),
@@ -142,7 +136,7 @@ def test_row_buffer_joins_blocks_of_different_widths():
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 100), st.floats(-3, 3), st.floats(0.001, 0.999))
 def test_cdf_and_ppf_are_monotone_inverses(seed, y, q):
-    """Increasing from 0 to 1; ppf(q) is the smallest value with cdf >= q; quantiles never cross."""
+    """The cdf increases from 0 to 1; ppf(q) is the smallest value with cdf >= q."""
     pits, rows, weights = make_neighbour_pits(seed=seed)
     pits = np.minimum(pits, 0.999)
     for pit_map in (
@@ -173,9 +167,7 @@ def test_rejects_pit_values_without_a_quantile(bad):
 
 
 def test_many_neighbours_take_little_memory():
-    """10,000 rows of 1,000 neighbours each: 6 bytes a neighbour are 60 MB. Here a hundredth of
-    it.
-    """
+    """A neighbour takes 6 bytes: 60 MB for 10,000 rows of 1,000; here a hundredth of it."""
     rng = np.random.default_rng(0)
     pit_map = RankedEcdf.from_pits(
         rng.random(1000), rng.integers(0, 1000, size=(100, 1000)), rng.random((100, 1000))

@@ -1,4 +1,4 @@
-"""Weighted samples: against numpy and a double sum."""
+"""Weighted samples against numpy and a double sum."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_matches_numpy_on_each_weighted_sample(seed, m):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.integers(2, 9))
 def test_extended_levels_are_increasing_and_invertible(seed, m):
-    """Strictly increasing, also beyond the sample, where they are below 0 or above 1."""
+    """They increase strictly, also beyond the sample, where they are below 0 or above 1."""
     given = WeightedSamples(draw_samples(m=m, seed=seed)[0])
     y = np.linspace(given.x[:, 0] - 3, given.x[:, -1] + 3, 60).T
     levels = given.extended_cdf(y)
@@ -55,9 +55,7 @@ def test_extended_levels_are_increasing_and_invertible(seed, m):
 
 
 def test_recalibration_leaves_the_range_of_an_ensemble_that_is_too_narrow():
-    """Ten values within ±0.1 of which none is an outcome, behind a map of where outcomes were: five
-    deviations off.
-    """
+    """Ten values within ±0.1 get outcomes that are five deviations out."""
     one = WeightedSamples(np.tile(np.linspace(-0.1, 0.1, 10), (4, 1)))
     y = np.array([-1.0, -0.5, 0.5, 1.0])
     new = Recalibrated(one, WeightedEcdf.from_pits(one.extended_cdf(y)))

@@ -1,6 +1,4 @@
-"""PIT values where predicted distributions have steps, or hold outcomes impossible: what every
-recalibrator makes of them.
-"""
+"""PIT values of distributions with steps, and of outcomes considered impossible."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ RECALIBRATORS = [GlobalPit, IsotonicPit, lambda parent, **more: LocalPit(parent,
 
 
 class Ensemble(RegressorMixin, BaseEstimator):
-    """Forty members around x with a third of the spread that outcomes have, other ones for each
-    row.
-    """
+    """Forty members around x, different for each row, with a third of the outcomes' spread."""
 
     def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
@@ -44,9 +40,10 @@ class Ensemble(RegressorMixin, BaseEstimator):
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS, ids=["global", "isotonic", "local"])
 def test_recalibration_leaves_the_range_of_a_narrow_ensemble(recalibrator):
-    """About half of the outcomes are beyond all its members, and half of the new intervals' ends.
+    """Half of the outcomes, and half of the new intervals' ends, are beyond all members.
+
     Coverage of 2,000 rows by 800 others: the tolerance is 4 standard errors, √(.95·.05·(1/2000 +
-    1/400)) = 0.012 of each.
+    1/400)) = 0.012 each.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(2800, 1))
@@ -66,7 +63,7 @@ def test_recalibration_leaves_the_range_of_a_narrow_ensemble(recalibrator):
 
 
 class Rain(Ensemble):
-    """The truth: no rain in six or in three of ten cases, by x, and else an exponential amount."""
+    """True forecast: no rain in six or three of ten cases, by x, else an exponential amount."""
 
     def predict_dist(self, X) -> WeightedSamples:
         amount = stats.expon.ppf((np.arange(70) + 0.5) / 70)
@@ -83,8 +80,9 @@ def rain(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("recalibrator", RECALIBRATORS[:2], ids=["global", "isotonic"])
 def test_a_calibrated_forecast_of_many_zeros_stays_calibrated(recalibrator):
-    """At the upper ends of steps PIT values would be .6 or .3, and a third of what should be no
-    rain in some rows would be rain.
+    """The PIT value is drawn within a step: its upper end would be .6 or .3.
+
+    A third of the dry cases of some rows would then be predicted as rain.
     """
     rng = np.random.default_rng(0)
     X, y = rain(4000, rng)
@@ -112,9 +110,9 @@ def test_a_calibrated_forecast_of_many_zeros_stays_calibrated(recalibrator):
 
 
 def test_intervals_of_counts_from_neighbours_cover():
-    """Counts, predicted by those of near rows: intervals hold more than their share, for they end
-    at counts, and not less than it by more than 3 standard errors of 600 rows by 600 others: 0.06
-    and 0.04.
+    """Intervals end at counts, so that they cover more than the nominal level.
+
+    They do not cover less by more than 3 standard errors of 600 rows by 600 others: 0.06 and 0.04.
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, size=(2000, 1))
@@ -130,9 +128,7 @@ def test_intervals_of_counts_from_neighbours_cover():
 
 
 def test_pits_of_families_without_steps_are_levels():
-    """To the bit, also far out; of a family that ends there, outcomes at its end are counted as
-    clipped.
-    """
+    """They are equal to the bit, also far out; outcomes at the end of a family are clipped."""
     y = np.r_[np.random.default_rng(0).normal(size=50), 40.0, -40.0]
     base: Distribution = Normal(np.zeros(52), np.ones(52))
     found = compute_pits(base, y)
@@ -154,9 +150,7 @@ def test_pits_of_families_without_steps_are_levels():
 
 
 class Tied(RegressorMixin, BaseEstimator):
-    """Quantiles of a normal distribution around x, of which rows with X[:, 1] = 1 have tied outer
-    ones, and those with 2 only one.
-    """
+    """Normal quantiles around x; outer ones are tied if X[:, 1] = 1, all of them if it is 2."""
 
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -180,9 +174,10 @@ class Tied(RegressorMixin, BaseEstimator):
     [*RECALIBRATORS, lambda parent, **more: ConformalPit(parent, GlobalPit(None), **more)],
 )
 def test_tied_outer_quantiles_do_not_change_other_rows(recalibrator, unit, n_tied):
-    """One tied calibration row far out, or 60 of 400: means stay near to the truth, whatever the
-    unit of y; 0.35 standard deviations is what the atoms of 60 rows, one mean excess or ten beyond
-    the others, may move them; an infinite or unbounded level moves them by 1e2.
+    """Means stay close to the truth with 1 or 60 tied calibration rows, in any unit of y.
+
+    The atoms of 60 rows, one mean excess or ten beyond the others, may move a mean by 0.35 standard
+    deviations; an infinite or unbounded level moves it by 1e2.
     """
     rng = np.random.default_rng(3)
     X = np.column_stack([rng.normal(size=800), np.zeros(800)])

@@ -1,6 +1,4 @@
-"""Intervals that hold in any sample, and the isotonic map: coverage by simulation, corrections by
-hand.
-"""
+"""Conformal intervals and the isotonic map: coverage by simulation, corrections by hand."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ def make_conformal_rows(n: int, rng: np.random.Generator) -> tuple[np.ndarray, n
     ("n", "level"), [(30, 0.8), pytest.param(60, 0.95, marks=pytest.mark.slow)]
 )
 def test_intervals_cover_the_nominal_level_on_average(n, level):
-    """Over 120 draws of calibration and test rows; a little less is chance (2 standard errors),
-    local recalibration alone falls short.
-    """
+    """120 draws, tolerance of 2 standard errors; local recalibration alone covers too little."""
     rng = np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*make_conformal_rows(100, rng)))
     conformal, local = [], []
@@ -57,11 +53,10 @@ def test_intervals_cover_the_nominal_level_on_average(n, level):
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "k", "draws"), [(50, 12, 200), (1000, 100, 80)])
 def test_intervals_cover_with_few_and_with_many_calibration_rows(n, k, draws):
-    """Torres et al., Table 1's problem: over draws of calibration rows, what intervals hold is
-    known exactly, by the true distribution.
+    """The problem of Torres et al., Table 1, whose coverage is known exactly.
 
-    The mean is not more than two standard errors below the level, of one correction for all and of
-    one for each row; these promise no more.
+    Mean coverage over draws of calibration rows is at most two standard errors below the level, for
+    one correction of all rows and for one of each row.
     """
     problem, rng = Heteroscedastic(), np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*problem.sample(20_000, rng)))
@@ -86,8 +81,9 @@ def test_intervals_cover_with_few_and_with_many_calibration_rows(n, k, draws):
 
 @pytest.mark.parametrize("by", [{"cells": 2}, {"column": 0}, {"by_group": True}])
 def test_each_cell_is_covered(by):
-    """A parent of one scale; noise ten times as large in one half, told apart by a column, or by
-    what recalibration says of it.
+    """The noise is ten times as large in one half, defined by a column or by spreads.
+
+    The parent has one scale.
     """
     rng = np.random.default_rng(0)
     found, n = [], 80
@@ -109,9 +105,7 @@ def test_each_cell_is_covered(by):
 
 
 def test_correction_is_the_conformal_rank_of_scores():
-    """Scores of six rows in widths of the interval; at level .7 the fifth of them, at .9 the
-    seventh of six: none.
-    """
+    """At level .7 it is the fifth of six scores, at .9 the seventh, which does not exist."""
     base, y = Normal(np.zeros(6), np.ones(6)), np.array([0.0, 0.5, -1.0, 2.0, 3.0, -4.0])
     zero = np.zeros(6, dtype=int)
     new = ConformalIntervals(base[:2], base, y, zero[:2], zero)
@@ -159,9 +153,7 @@ def test_unseen_value_gets_the_correction_of_all_rows():
 
 
 def test_missing_or_unseen_group_gets_the_correction_of_all_rows():
-    """Of whom nobody says the group, and of a group that came later; None and NaN are nobody's
-    value, and nobody's cell.
-    """
+    """Groups may be missing or new; None and NaN define no cell."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 1)), rng.normal(size=90)
     parent = FrozenEstimator(GaussianLinear().fit(X, y))
@@ -201,7 +193,7 @@ def test_missing_or_unseen_group_gets_the_correction_of_all_rows():
 
 
 def test_without_recalibrator_all_rows_correct():
-    """Split conformal prediction by absolute residuals: the ⌈.8·31⌉-th of thirty."""
+    """This is split conformal prediction: the ⌈.8·31⌉-th of thirty absolute residuals."""
     X, y = make_conformal_rows(30, np.random.default_rng(0))
     parent = GaussianLinear().fit(X, y)
     model = ConformalPit(FrozenEstimator(parent)).fit(X, y, X_calibration=X, y_calibration=y)
@@ -231,7 +223,7 @@ def test_saved_model_predicts_the_same():
 
 
 def test_linear_map_equals_isotonic_regression_of_fractions():
-    """scikit-learn's regression on the same pairs gives the same curve."""
+    """The regression of scikit-learn on the same pairs gives the same curve."""
     pits = np.r_[np.random.default_rng(0).beta(2, 1, size=50), [0.25, 0.25]]
     shares = np.array([(pits <= p).sum() for p in pits]) / 53
     curve = IsotonicRegression(out_of_bounds="clip").fit(np.r_[0, pits, 1], np.r_[0, shares, 1])
@@ -243,8 +235,9 @@ def test_linear_map_equals_isotonic_regression_of_fractions():
 
 
 def test_isotonic_map_is_close_to_the_empirical_map():
-    """R differs by a step at most, 1/(n + 1); sums over nodes are those over many quantiles, to
-    1e-3 of a standard deviation.
+    """R differs by at most one step, 1/(n + 1).
+
+    Sums over nodes agree with those over many quantiles to 1e-3 of a standard deviation.
     """
     rng = np.random.default_rng(0)
     X, y = make_conformal_rows(300, rng)

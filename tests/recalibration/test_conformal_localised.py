@@ -1,6 +1,4 @@
-"""A correction for each row: against all ranks written out, its promise by simulation, and where it
-is another method's.
-"""
+"""Localised conformal intervals: against their definition, and coverage by simulation."""
 
 from __future__ import annotations
 
@@ -24,8 +22,9 @@ def kernel(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
 def interval_end_by_definition(
     score: np.ndarray, among: np.ndarray, to_new: np.ndarray, level: float
 ) -> float:
-    """Guan's interval by its definition: a score is tried between any two; all h + 1 ranks are made
-    anew; the largest end that is kept.
+    """Return the largest accepted end by Guan's definition.
+
+    A score between any two others is tried, and all h + 1 ranks are computed anew.
     """
     n, ends = len(score), np.append(np.sort(score), np.inf)
     tried = np.r_[ends[0] - 1, (ends[1:-1] + ends[:-2]) / 2, ends[-2] + 1]
@@ -48,7 +47,7 @@ def interval_end_by_definition(
 )
 @settings(max_examples=100, deadline=None)
 def test_correction_matches_the_definition_of_guan(held, at, radius, level):
-    """With ties of places and of scores."""
+    """Places and scores may be tied."""
     x, y = np.array(held, dtype=float).T
     n, some = len(x), Normal(np.zeros(len(x)), np.ones(len(x)))
     among, to_new = kernel(x, x, radius), kernel(np.array([float(at)]), x, radius)
@@ -64,15 +63,16 @@ def test_correction_matches_the_definition_of_guan(held, at, radius, level):
 def make_conformal_localised_rows(
     n: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Noise four times as large on the right."""
+    """Return rows whose noise is four times as large on the right."""
     X = rng.uniform(-1, 1, size=(n, 1))
     return X, np.where(X[:, 0] > 0, 4.0, 1.0) * rng.normal(size=n)
 
 
 def test_covers_on_average_and_nearly_at_each_place():
-    """Over 100 draws of 300 rows at 80 %. With one correction for all, all of one side's outcomes
-    are inside, and six of ten of the other's; here the sides are at 80 and 79 %. Standard errors
-    are below one point.
+    """100 draws of 300 rows at 80 %: the two sides are covered at 80 and 79 %.
+
+    One correction for all covers all outcomes of one side and six of ten of the other. Standard
+    errors are below one point.
     """
     rng = np.random.default_rng(0)
     parent = FrozenEstimator(GaussianLinear().fit(*make_conformal_localised_rows(400, rng)))
@@ -165,7 +165,7 @@ def test_row_without_neighbours_gets_the_whole_line():
 
 
 def test_identical_rows_are_one_cell():
-    """All but two of them, so that most distances are 0, or all: then they are one cell."""
+    """All rows but two are equal, so that most distances are 0; or all rows are."""
     y = np.random.default_rng(0).normal(size=200)
     for X in (np.maximum(np.arange(200.0) - 197, 0)[:, None], np.zeros((200, 1))):
         parent = FrozenEstimator(GaussianLinear().fit(X, y))

@@ -1,4 +1,4 @@
-"""Global recalibration: what it is by definition, what it is given, the published numbers."""
+"""Global recalibration: its definition, its input, and published numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_global_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 
 class Frozen(RegressorMixin, BaseEstimator):
-    """A parent that gives a frozen distribution of scipy.stats, and notes what it is fitted on."""
+    """Parent that predicts a frozen distribution of scipy.stats, and stores its training rows."""
 
     def fit(self, X, y):
         self.n_features_in_, self.seen_ = X.shape[1], len(X)
@@ -43,9 +43,7 @@ class Frozen(RegressorMixin, BaseEstimator):
 
 
 def test_equals_algorithm_1_with_all_rows_as_neighbours():
-    """A row loop, as the paper has it: each new row's sample is the quantiles at all calibration
-    PITs, with equal weights.
-    """
+    """A loop over rows: the sample is the quantiles at all PIT values, equally weighted."""
     X, y = make_global_pit_rows(300)
     parent = GaussianLinear().fit(X[:100], y[:100])
     model = GlobalPit(FrozenEstimator(parent)).fit(
@@ -70,9 +68,7 @@ def test_equals_algorithm_1_with_all_rows_as_neighbours():
 
 
 def test_location_family_adds_calibration_residuals():
-    """For a location family the PIT cancels out: the recalibrated sample is the new mean plus the
-    calibration residuals.
-    """
+    """The PIT cancels: the sample is the new mean plus the calibration residuals."""
     X, y = make_global_pit_rows(200)
     parent = GaussianLinear().fit(X[:100], y[:100])
     model = GlobalPit(FrozenEstimator(parent)).fit(
@@ -97,9 +93,7 @@ def test_parent_and_map_are_fitted_on_different_rows():
 
 
 def test_accepts_frozen_distributions_of_scipy():
-    """Outcomes twice as large as the parent says: afterwards the median is twice the parent's,
-    within 5 standard errors of a median.
-    """
+    """Outcomes are twice the predictions, and so is the median, within 5 standard errors."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 1))
     y = 2 * stats.gamma(2.0, scale=np.exp(X[:, 0])).rvs(random_state=rng)
@@ -111,11 +105,10 @@ def test_accepts_frozen_distributions_of_scipy():
 
 
 def test_reproduces_table_1_of_torres():
-    """Torres et al., Table 1, linear and globally recalibrated: coverage 93.78 and (of 1000 draws a
-    row) 94.65, MSE 14546.
+    """Coverage is 93.78 and (with 1000 draws a row) 94.65 there, and the MSE is 14546.
 
-    Over 20 seeds of an independent program, exact as here: coverage 93.77 ± 0.38 and 95.00 ± 0.36,
-    MSE to the true mean 14536 ± 188. The tolerance is 3.5 standard errors of a mean over 3 seeds.
+    Over 20 seeds of an independent, exact program: coverage 93.77 ± 0.38 and 95.00 ± 0.36, MSE to
+    the true mean 14536 ± 188. The tolerance is 3.5 standard errors of a mean over 3 seeds.
     """
     found = []
     for seed in range(3):
@@ -138,9 +131,10 @@ def test_reproduces_table_1_of_torres():
 
 
 def test_intervals_cover_the_nominal_level_on_average():
-    """Over the draw of calibration and test rows, which are exchangeable: the interval goes from
-    the 10th to the 190th of 200 sorted values, and a new one falls into each of the 201 gaps alike,
-    180 of them inside. 200 draws, 4 standard errors.
+    """The interval runs from the 10th to the 190th of 200 sorted values.
+
+    A new value falls into each of the 201 gaps with the same probability, 180 of them inside. 200
+    draws, 4 standard errors.
     """
     found = []
     for seed in range(200):
@@ -153,7 +147,7 @@ def test_intervals_cover_the_nominal_level_on_average():
 
 
 class OneFamily(Frozen):
-    """Predicts the same distribution everywhere."""
+    """Parent that predicts the same distribution everywhere."""
 
     def __init__(self, given=None):
         self.given = given
@@ -175,9 +169,7 @@ NORMAL = Normal(np.zeros(1), np.ones(1))
     ids=["normal", "norm of scipy", "gamma"],
 )
 def test_outcomes_far_out_keep_their_distance(given, y):
-    """Where F is 0 or 1 to the last bit: for one and the same distribution everywhere, the new one
-    is the sample of the rows themselves.
-    """
+    """F is rounded to 0 or 1; the new distribution is the sample of the outcomes."""
     X = np.zeros((50, 1))
     model = GlobalPit(OneFamily(given)).fit(X, y, X_calibration=X, y_calibration=y)
     new = model.predict_dist(X[:1])
@@ -195,9 +187,7 @@ def test_outcomes_far_out_keep_their_distance(given, y):
 
 
 def test_rows_inside_are_unchanged_by_rows_far_out():
-    """PIT values inside (0, 1) are what they are: to the bit the sample F⁻¹(p_i), whatever lies
-    beyond.
-    """
+    """PIT values inside (0, 1) give the sample F⁻¹(p_i) to the bit."""
     X, y = make_global_pit_rows(200)
     parent = GaussianLinear().fit(X[:100], y[:100])
     y[150] += 100 * parent.sigma_
@@ -216,9 +206,7 @@ def test_rows_inside_are_unchanged_by_rows_far_out():
 
 
 def test_clipped_rows_are_counted_with_a_warning():
-    """Of SciPy's normal, 60 standard deviations out: P(Y > y) is 0 in float64. The nearest number
-    inside has 8.2.
-    """
+    """P(Y > y) is 0 in float64, 60 deviations out; the nearest number inside has 8.2."""
     X, y = np.zeros((50, 1)), np.r_[np.zeros(49), 60.0]
     narrow = OneFamily(ScipyFamily("norm", {"loc": np.zeros(1)}))
     with pytest.warns(
@@ -287,7 +275,7 @@ def test_rejects_invalid_input(fit, error, message):
 
 
 def test_data_frames_reach_a_parent_that_encodes_them():
-    """Behind the same encoder a frame and an array are the same rows."""
+    """A data frame and an array are the same rows after the same encoder."""
     X, y = make_global_pit_rows(120)
     X[::7, 0] = np.nan
     splits = make_splits(Heteroscedastic(), n_train=10, n_test=10, rng=np.random.default_rng(0))
@@ -303,9 +291,7 @@ def test_data_frames_reach_a_parent_that_encodes_them():
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_accepts_a_pipeline_as_parent(frozen):
-    """Scikit-learn's pipelines pass on no ``predict_dist``; a linear model is the same behind
-    standardised columns, up to rounding.
-    """
+    """Pipelines of scikit-learn do not delegate ``predict_dist``."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 2)) * [1, 50]
     y = X[:, 0] + rng.exponential(size=300)

@@ -1,4 +1,4 @@
-"""Local recalibration: a row loop by the book, what k and the space are, the published problem."""
+"""Local recalibration: against a loop over rows, choice of k, spaces, the published problem."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def make_local_pit_rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return X, 3 * X[:, 0] ** 2 + X[:, 1] / 50 + (0.1 + np.abs(X[:, 0])) * rng.normal(size=n)
 
 
-class Said(RegressorMixin, BaseEstimator):
-    """A parent that says ``of(X)`` whatever it is fitted on."""
+class FunctionParent(RegressorMixin, BaseEstimator):
+    """Parent that predicts ``of(X)`` whatever it is fitted on."""
 
     def __init__(self, of):
         self.of = of
@@ -47,7 +47,7 @@ class Said(RegressorMixin, BaseEstimator):
 
 
 class GammaOfShape(RegressorMixin, BaseEstimator):
-    """A Gamma whose shape differs from row to row."""
+    """Parent that predicts a Gamma distribution whose shape differs from row to row."""
 
     def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
@@ -70,8 +70,9 @@ def split(n: int = 260):
 def algorithm_1(
     pits: np.ndarray, at: np.ndarray, x: np.ndarray, k: int, ppf
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Steps 8 to 10 of Algorithm 1 at one place: the sample, and Epanechnikov weights that end at
-    the k-th neighbour.
+    """Return the sample and weights of steps 8 to 10 of Algorithm 1 at one place.
+
+    Epanechnikov weights end at the k-th neighbour.
     """
     apart = np.array([np.linalg.norm(each - x) for each in at])
     near = sorted(range(len(at)), key=lambda i: apart[i])[:k]
@@ -82,7 +83,7 @@ def algorithm_1(
 @pytest.mark.parametrize("family", ["normal", "gamma"])
 @pytest.mark.parametrize("units", ["sd", "raw"])
 def test_equals_algorithm_1(family, units):
-    """A row loop. Weights are kept in float32: 6e-8 of each."""
+    """Weights are stored in float32, to 6e-8."""
     train, calibration, X, y = split()
     y, held, y_held = np.abs(y), calibration["X_calibration"], np.abs(calibration["y_calibration"])
     parent = GaussianLinear().fit(*train) if family == "normal" else GammaOfShape().fit(*train)
@@ -119,7 +120,7 @@ def test_equals_algorithm_1(family, units):
 
 
 def test_all_rows_with_equal_weights_give_the_global_map():
-    """To the bit in quantiles; sums are taken in another order."""
+    """Quantiles are equal to the bit; sums are in another order."""
     train, calibration, X, y = split()
     parent = FrozenEstimator(GaussianLinear().fit(*train))
     local = LocalPit(parent, k=160, kernel="uniform").fit(*train, **calibration).predict_dist(X)
@@ -149,8 +150,9 @@ def test_prediction_does_not_depend_on_other_rows(degree, near, monkeypatch):
 
 
 def test_k_minimises_crps():
-    """The mean CRPS of rows that are left out of their own neighbourhood, by a loop over rows for
-    all of the numbers; of those at most a standard error behind the best, row by row, the largest.
+    """The mean CRPS of rows left out of their neighbourhood, by a loop, for all k.
+
+    Of the k at most a standard error behind the best, by row, the largest is chosen.
     """
     train, calibration, *_ = split()
     parent = GaussianLinear().fit(*train)
@@ -219,9 +221,7 @@ def test_warns_about_rows_without_neighbours_in_the_radius():
 def weighted_regression(
     z: np.ndarray, X: np.ndarray, w: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and slopes by the normal equations of a design with an intercept, the slopes' with the
-    ridge; rows without weight left out.
-    """
+    """Return mean and slopes by normal equations with an intercept and a ridge on slopes."""
     w = w / w.sum()
     middle = w @ X
     design = np.column_stack([np.ones(len(z)), X - middle])
@@ -234,9 +234,7 @@ def weighted_regression(
 def corrected_scores_in_numpy(
     z: np.ndarray, X: np.ndarray, w: np.ndarray, at: np.ndarray
 ) -> np.ndarray:
-    """The correction at one place, by two regressions; what the first does to noise, by the matrix
-    that it is.
-    """
+    """Return the correction at one place, by two regressions and the hat matrix."""
     line, middle = weighted_regression(z, X, w)
     here = np.clip(at, X[w > 0].min(axis=0), X[w > 0].max(axis=0)) - middle
     residual = z - line[0] - (X - middle) @ line[1:]
@@ -258,7 +256,7 @@ def corrected_scores_in_numpy(
 
 @pytest.mark.parametrize("d", [1, 3, 8])
 def test_slopes_equal_weighted_regressions(d):
-    """Of normal equations with numpy; the sums are in another order."""
+    """The sums of the normal equations are in another order."""
     rng = np.random.default_rng(d)
     X, w = rng.normal(size=(90, d)), rng.uniform(size=(7, 40))
     w[:, -3:] = 0
@@ -274,9 +272,7 @@ def test_slopes_equal_weighted_regressions(d):
 
 
 def test_removes_a_line_and_a_growing_spread():
-    """With 4,000 rows: location 2x and spread 1 + x become those at 0.25, in first and in second
-    half alike.
-    """
+    """Location 2x and spread 1 + x become those at 0.25, in both halves of 4,000 rows."""
     rng = np.random.default_rng(0)
     x = rng.uniform(size=4000)
     z = 2 * x + (1 + x) * rng.normal(size=4000)
@@ -290,7 +286,7 @@ def test_removes_a_line_and_a_growing_spread():
 
 
 def correct_with_all_rows(z, X, at):
-    """With equal weights."""
+    """Return the correction with all rows as equally weighted neighbours."""
     k = len(z)
     return local_linear_scores(
         np.asarray(z), X, np.arange(k)[None], np.ones((1, k)), np.asarray(at)[None]
@@ -298,9 +294,9 @@ def correct_with_all_rows(z, X, at):
 
 
 def test_scores_without_slope_are_unchanged():
-    """All rows at one place, but for the width of three values' mean and of what it leaves, √(4/3 /
-    (2/3)); one row alone; equal scores; and beyond the rows nothing is extrapolated: it is as at
-    their end.
+    """Equal places, a single row and equal scores have no slope; nothing is extrapolated.
+
+    Three values at one place are widened by √(4/3 / (2/3)), for their mean and its residuals.
     """
     z = np.array([1.0, 2.0, 3.0])
     np.testing.assert_allclose(
@@ -319,7 +315,7 @@ def test_scores_without_slope_are_unchanged():
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 25), st.floats(-8, 8))
 def test_corrected_scores_are_finite(seed, k, d, size):
-    """Few neighbours in many features, of which some are constant or the same, at any scale."""
+    """Few neighbours in many features, some of them constant or equal, at any scale."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(k, d)).round(1) * 10**size
     X[:, : d // 3] = 1.0
@@ -328,13 +324,11 @@ def test_corrected_scores_are_finite(seed, k, d, size):
 
 
 def test_local_linear_removes_a_slope_of_the_error():
-    """The parent misses a line of slope 3: at the end of the data a local constant is half a
-    bandwidth off, a local line is not.
-    """
+    """The parent misses a slope of 3; a local constant is half a bandwidth off at the end."""
     rng = np.random.default_rng(0)
     X = np.sort(rng.uniform(size=(600, 1)), axis=0)
 
-    zero = Said(lambda X: Normal(np.zeros(len(X)), np.full(len(X), 0.1)))
+    zero = FunctionParent(lambda X: Normal(np.zeros(len(X)), np.full(len(X), 0.1)))
     y = 3 * X[:, 0] + 0.1 * rng.normal(size=600)
     at = np.array([[0.0]])
     constant, line = (
@@ -352,14 +346,12 @@ def test_local_linear_removes_a_slope_of_the_error():
 
 @pytest.mark.parametrize("degree", [0, 1])
 def test_intervals_leave_the_range_of_a_narrow_sample(degree):
-    """An ensemble of half of the true spread: many outcomes lie beyond all 20 members. Of 2,000
-    rows coverage has an error of .005.
-    """
+    """The 20 members have half of the true spread; coverage of 2,000 rows has error .005."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(4000, 1))
     y = X[:, 0] + rng.normal(size=4000)
     members = 0.5 * rng.normal(size=20)
-    parent = Said(lambda X: WeightedSamples(X + members))
+    parent = FunctionParent(lambda X: WeightedSamples(X + members))
     model = LocalPit(parent, k=400, degree=degree).fit(
         X[:1], y[:1], X_calibration=X[:2000], y_calibration=y[:2000]
     )
@@ -378,7 +370,7 @@ SPACES = [
 
 @pytest.mark.parametrize("space", SPACES)
 def test_every_space_survives_saving(space):
-    """What is near there counts; each model is written and read to the bit."""
+    """A saved model predicts the same bits in each space."""
     train, calibration, X, y = split()
     model = LocalPit(GaussianLinear(), k=20, random_state=0, **space).fit(*train, **calibration)
     given = model.predict_dist(X)
@@ -410,7 +402,7 @@ def test_geodesic_neighbours_share_leaves():
 
 
 def test_output_space_is_mean_and_spread():
-    """Of a linear parent the spread is constant, so what is near is near along the prediction."""
+    """A linear parent has a constant spread, so neighbours are near in the prediction."""
     train, calibration, X, _ = split()
     model = LocalPit(GaussianLinear(), k=10, feature_space="output", units="raw").fit(
         *train, **calibration
@@ -435,9 +427,10 @@ def test_prediction_far_from_the_data_is_finite(degree):
 
 @pytest.mark.slow
 def test_reproduces_table_1_of_torres():
-    """Torres et al., Table 1, 80,000 and 10,000 rows, k = 1000: MSE to the true mean 303.93, drawn;
-    exact 247 ± 96 over 20 seeds of an independent program. Over 2 seeds within 3.5 standard errors;
-    and half of it or less with slopes taken out of twice as many.
+    """80,000 and 10,000 rows, k = 1000: the MSE to the true mean is 303.93 there, with draws.
+
+    It is 247 ± 96 over 20 seeds of an independent, exact program; the tolerance is 3.5 standard
+    errors over 2 seeds. Local-linear with twice as many neighbours halves it.
     """
     found = []
     for seed in range(2):

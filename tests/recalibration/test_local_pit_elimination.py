@@ -1,4 +1,4 @@
-"""Races: against all scores at once."""
+"""Successive elimination of settings, against scoring every setting on every row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kdgraph.recalibration.local_pit import successive_elimination
 
 
 def scores_of(quality: list[float], n: int, seed: int = 0) -> np.ndarray:
-    """Float[s, n]: with much noise that all settings share, and a little of their own."""
+    """Return scores Float[s, n] with much common noise and a little separate noise."""
     rng = np.random.default_rng(seed)
     return (
         np.asarray(quality)[:, None] + 10 * rng.normal(size=n) + rng.normal(size=(len(quality), n))
@@ -49,9 +49,7 @@ def test_one_round_equals_scoring_everything(quality, n, seed):
 
 
 def test_clearly_worse_settings_are_eliminated():
-    """It is scored on 1,000 of 5,000 rows; the others, which differ by a hundredth of the noise, on
-    all.
-    """
+    """One is scored on 1,000 of 5,000 rows; two that differ by 1 % of the noise on all."""
     table = scores_of([1.0, 0.0, 0.01], 5000)
     found, asked = eliminate(table)
     assert asked == 1000 + 2 * 5000 and found.n_rows == 5000 and found.best in (2, 3)
@@ -87,9 +85,7 @@ def test_equal_scores_select_the_largest_setting():
 
 
 def test_infinite_scores_are_the_worst_and_equal_to_each_other():
-    """Distributions without a mean have an infinite CRPS: nothing can be chosen by it, and nothing
-    fails.
-    """
+    """Distributions without a mean have an infinite CRPS, which must not raise."""
     numbers = scores_of([0.0, 0.0, 5.0], 2500)
     some, every = numbers.copy(), np.full_like(numbers, np.inf)
     some[1] = np.nan

@@ -1,6 +1,4 @@
-"""Where local recalibration has nothing to go by: rows outside of the calibration rows are caught,
-and neighbours that a search misses.
-"""
+"""Diagnostics of local recalibration: rows outside of the calibration rows, and recall."""
 
 from __future__ import annotations
 
@@ -44,9 +42,10 @@ OUTSIDE = (
     ("near", "rank"), [({"k": 20}, 19), ({"k": 160}, 158), ({"radius": 0.5}, 0)]
 )
 def test_warns_about_rows_outside_of_the_calibration_rows(near, rank, monkeypatch):
-    """Those whose k-th neighbour, or with a radius the nearest row, is more than twice as far away
-    as that of any calibration row among the others: by all distances in numpy. Blocks are caught
-    together.
+    """Compare with all distances in numpy; one warning covers all blocks.
+
+    A row is outside if its k-th neighbour (with a radius, the nearest row) is more than twice as
+    far as that of any calibration row.
     """
     train, calibration, X, _ = split()
     model = LocalPit(GaussianLinear(), **near).fit(*train, **calibration)
@@ -88,9 +87,7 @@ def test_few_calibration_rows_define_no_reach():
 
 @pytest.mark.parametrize("space", [{"feature_space": "geodesic"}, {"feature_space": "output"}])
 def test_no_warning_where_no_row_can_be_outside(space):
-    """Leaves, where nothing is further away than 1; and the output of a parent that says the same
-    of all calibration rows.
-    """
+    """In leaves no distance exceeds 1; a constant output has only distances of 0."""
     train, calibration, X, _ = split()
     parent = FrozenEstimator(GaussianLinear().fit(np.zeros_like(train[0]), train[1]))
     model = LocalPit(parent, k=20, random_state=0, **space).fit(*train, **calibration)
@@ -108,7 +105,7 @@ def test_no_warning_where_no_row_can_be_outside(space):
     ],
 )
 def test_no_warning_for_new_rows_of_the_same_distribution(data, parent, space):
-    """More of them than there are calibration rows; a warning would be an error."""
+    """There are more new rows than calibration rows; a warning would be an error."""
     splits = make_splits(
         data, n_train=500, n_calibration=500, n_test=1000, rng=np.random.default_rng(0)
     )
@@ -120,7 +117,7 @@ def test_no_warning_for_new_rows_of_the_same_distribution(data, parent, space):
 
 
 def test_recall_of_an_approximate_search():
-    """Of 200 rows, against all distances in numpy, each row left out."""
+    """Compare 200 rows with all distances in numpy, each row left out."""
     X, y = make_local_pit_reach_rows(1000)
     X = np.random.default_rng(1).normal(size=(1000, 6))
     model = LocalPit(GaussianLinear(), k=60, eps=4.0, random_state=0).fit(
@@ -143,8 +140,9 @@ def test_recall_of_an_approximate_search():
 
 
 def test_no_recall_for_an_exact_search():
-    """Without eps; of one feature, and of many; in a radius; a tree of a small eps finds nearly
-    all.
+    """The search is exact without eps, with one or many features, and in a radius.
+
+    A tree with a small eps finds nearly all neighbours.
     """
     X, y = make_local_pit_reach_rows(300)
     wide = np.random.default_rng(0).normal(size=(300, 12))
