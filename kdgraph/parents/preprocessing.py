@@ -203,7 +203,7 @@ class Design:
 
     A design is a decision about one parent: a generalised linear model of prices wants the
     logarithm of a weight, and neighbours are looked for among the weights themselves
-    (``where="given"`` of :class:`~kdgraph.recalibration.LocalPit`).
+    (``feature_space="given"`` of :class:`~kdgraph.recalibration.LocalPit`).
 
     Parameters
     ----------

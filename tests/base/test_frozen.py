@@ -122,10 +122,12 @@ def test_what_learns_from_training_rows_too_divides_them():
     assert len(inside.graph_.polytopes.polytope_of_row) == 140
     recalibrated = LocalPit(FrozenEstimator(GaussianLinear().fit(X[SEEN], TARGET[SEEN])), k=20)
     for where, n in (("input", 200), ("geodesic", 60)):
-        model = recalibrated.set_params(where=where, random_state=0).fit(X[NEW], TARGET[NEW])
+        model = recalibrated.set_params(feature_space=where, random_state=0).fit(
+            X[NEW], TARGET[NEW]
+        )
         assert len(model.pits_) == n
         conformal = ConformalPit(recalibrated.estimator, recalibrated, random_state=0)
-        assert len(conformal.fit(X[NEW], TARGET[NEW]).y_held_) == n // 2
+        assert len(conformal.fit(X[NEW], TARGET[NEW]).y_held_out_) == n // 2
 
 
 def test_regressors_are_warned_of_alike():

@@ -27,7 +27,7 @@ def run_of(source, *, with_table=True):
     said = {
         "parent": base,
         "calibrated": Recalibrated(
-            base, WeightedEcdf.of(np.random.default_rng(1).beta(2, 2, size=40))
+            base, WeightedEcdf.from_pits(np.random.default_rng(1).beta(2, 2, size=40))
         ),
     }
     tables = {}

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from kdgraph.distributions import Distribution, WeightedSamples
-from kdgraph.distributions.base import blocks
+from kdgraph.distributions.base import row_blocks
 from kdgraph.errors import ParameterError
 from kdgraph.parameters import Count
 from kdgraph.parents.networks.classifier import NetworkClassifier
@@ -299,7 +299,7 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         """
         outputs = self._float32_outputs_by_mask(X)
         samples = np.empty(outputs.shape[:2])
-        for rows in blocks(len(samples), self.masks):
+        for rows in row_blocks(len(samples), self.masks):
             samples[rows] = self._outcome_samples(outputs[rows].astype(np.float64))
         return WeightedSamples(samples)
 
