@@ -41,7 +41,7 @@ from kdgraph.figures.style import (
     styled,
 )
 from kdgraph.metrics import reliability_bins
-from kdgraph.metrics.compat import bin_of
+from kdgraph.metrics.reliability_bins import bin_of
 from kdgraph.parameters import Count
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import Literal
 import numpy as np
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics.compat import Strategy
 from kdgraph.metrics.inputs import Grouped, Groups, Top, TopLabel
 from kdgraph.metrics.registry import metric, table
-from kdgraph.metrics.reliability_bins import ReliabilityBins, reliability_bins
+from kdgraph.metrics.reliability_bins import ReliabilityBins, Strategy, reliability_bins
 from kdgraph.parameters import Count
 
 Reduce = Literal["max", "mean", "rows"]

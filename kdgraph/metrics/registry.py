@@ -28,7 +28,7 @@ _KEPT: ContextVar[dict[Hashable, dict[Any, Any]] | None] = ContextVar("_KEPT", d
 
 
 @contextmanager
-def sharing() -> Iterator[None]:
+def cache_scope() -> Iterator[None]:
     """Until the block ends, metrics find again what others of them have computed; outside of such a
     block everything is computed anew.
     """
@@ -39,7 +39,7 @@ def sharing() -> Iterator[None]:
         _KEPT.reset(token)
 
 
-def kept(*inputs: Hashable) -> dict[Any, Any]:
+def scope_cache(*inputs: Hashable) -> dict[Any, Any]:
     """Where to keep what follows from these inputs and nothing else: inside a block the same
     dictionary for equal ones, else a new one.
     """
@@ -47,7 +47,7 @@ def kept(*inputs: Hashable) -> dict[Any, Any]:
     return {} if known is None else known.setdefault(inputs, {})
 
 
-class Itself:
+class IdentityKey:
     """A large input by its identity, where comparing its values would take long; it is held, so
     that no other object takes its place.
     """
@@ -56,7 +56,7 @@ class Itself:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Itself) and self.value is other.value
+        return isinstance(other, IdentityKey) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)

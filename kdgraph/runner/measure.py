@@ -17,9 +17,9 @@ from kdgraph.metrics import (
     Score,
     TopLabel,
     asked,
+    cache_scope,
     needs,
     score,
-    sharing,
     space_of,
     tabulate,
 )
@@ -64,7 +64,7 @@ def measure(
         inputs = {
             of: _inputs(found, said, test.models[of], splits) for of, said in found.models.items()
         }
-        with sharing():
+        with cache_scope():
             for key, name, options in _tables_first(wanted):
                 space = space_of(wanted[key])
                 if space is not None and spaces is None:

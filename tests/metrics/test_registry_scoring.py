@@ -115,7 +115,6 @@ def test_needs_and_options() -> None:
         "bins": 15,
         "strategy": "uniform",
         "norm": "l1",
-        "edges": "right",
         "debiased": False,
     }
     assert options_of("error") == {}
@@ -164,7 +163,7 @@ def test_one_row_has_no_standard_error() -> None:
             "ece",
             (),
             {"bin": 3},
-            "ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, edges, norm, strategy)",
+            "ece has no option 'bin'; did you mean 'bins'? (available: bins, debiased, norm, strategy)",
         ),
         ("mmc", (), {"clip": 3}, "mmc has no option 'clip' (available: none)"),
         (

@@ -19,7 +19,7 @@ import numpy as np
 
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.metrics.inputs import Grouped, Groups
-from kdgraph.metrics.registry import Itself, kept, metric, table
+from kdgraph.metrics.registry import IdentityKey, metric, scope_cache, table
 from kdgraph.metrics.regression.pit import distance_to_uniform, histogram_of_pits
 from kdgraph.metrics.regression.scores import checked_level
 from kdgraph.parameters import Count, OpenFraction, check_value
@@ -46,7 +46,7 @@ def cells_of(X: np.ndarray, cells: Count, by: By, features: Sequence[int]) -> Gr
     """
     check_value("cells", cells, Count)
     check_value("by", by, By)
-    known = kept("cells of rows", Itself(X), cells, by, tuple(features))
+    known = scope_cache("cells of rows", IdentityKey(X), cells, by, tuple(features))
     if "cells" not in known:
         flat = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
         if not np.isfinite(flat).all():
