@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 from kdgraph.errors import ParameterError
-from kdgraph.metrics.inputs import Top, checked
+from kdgraph.metrics.inputs import Top, check_inputs
 from kdgraph.metrics.registry import mean_over_rows, metric
 from kdgraph.parameters import Count, OpenFraction, check_value
 
@@ -237,16 +237,20 @@ class BootstrapEstimate:
 
 @dataclass(frozen=True)
 class OodMetrics:
-    """What :func:`ood_metrics` found.
+    """Result of :func:`ood_metrics` (Efron and Tibshirani, 1993).
 
     Attributes
     ----------
-    n_id, n_ood : rows of each side.
-    base_rate : n_ood / (n_id + n_ood), what ``aupr_out`` is where a score tells nothing; that of
-    ``aupr_in`` is 1 minus it.
-    level, n_bootstrap : of the intervals.
-    metrics : by name: auroc, aupr_out, aupr_in, and fpr95_id, fpr95_ood, fpr90_id and fpr90_ood,
-        where the end says which side is positive.
+    n_id, n_ood : int
+        Numbers of test rows and of OOD rows.
+    base_rate : float
+        n_ood / (n_id + n_ood), the ``aupr_out`` of an uninformative score. For ``aupr_in`` it is 1
+        minus this rate.
+    level, n_bootstrap : float, int
+        Nominal coverage of the intervals and number of resamples.
+    metrics : dict
+        Estimates by name: auroc, aupr_out, aupr_in, fpr95_id, fpr95_ood, fpr90_id and fpr90_ood.
+        The suffix is the positive class.
     """
 
     n_id: int
@@ -316,7 +320,7 @@ def ood_metrics(
     check_value("level", level, OpenFraction)
     if not isinstance(rng, np.random.Generator):
         raise ParameterError(f"rng must be a numpy Generator, got {rng!r}")
-    scores = checked({"ood_score": ood_score, "id_score": id_score})
+    scores = check_inputs({"ood_score": ood_score, "id_score": id_score})
     out, inside = scores["ood_score"], scores["id_score"]
     values = {
         "auroc": auroc(out, inside),

@@ -22,13 +22,13 @@ from kdgraph.errors import ConfigError
 from kdgraph.metrics import (
     METRICS,
     about,
-    asked,
     check_metric,
     mean_over_rows,
     metric,
     needs,
     options_of,
     score,
+    select_metric,
     tabulate,
 )
 
@@ -232,7 +232,7 @@ def test_configs_name_metrics_and_options_that_exist(path: Path) -> None:
     for other in ("defaults", "spaces"):
         wanted.pop(other, None)
     for on, by_name in wanted.items():
-        for name, options in itertools.starmap(asked, by_name.items()):
+        for name, options in itertools.starmap(select_metric, by_name.items()):
             assert (
                 options.keys() == options_of(name).keys()
             )  # every option is listed, so that it can be set by name
