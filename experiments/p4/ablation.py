@@ -27,7 +27,7 @@ from kdgraph.calibration.local.neighbours import LocalKernel, Neighbours, Places
 from kdgraph.config import plan
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel, group_mce
-from kdgraph.metrics.compat import bin_edges
+from kdgraph.metrics.reliability_bins import bin_edges
 from kdgraph.runner import stages
 from kdgraph.runner.stored import StoredStages
 from kdgraph.runner.watch import Watch

@@ -36,7 +36,7 @@ from kdgraph.figures.style import (
     style_context,
 )
 from kdgraph.metrics import ReliabilityBins, TopLabel, reliability_bins
-from kdgraph.metrics.compat import Strategy
+from kdgraph.metrics.reliability_bins import Strategy
 from kdgraph.parameters import Count, Fraction
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from kdgraph.figures.style import (
     style_context,
 )
 from kdgraph.metrics import reliability_bins
-from kdgraph.metrics.compat import bin_of
+from kdgraph.metrics.reliability_bins import bin_of
 from kdgraph.parameters import Count
 
 if TYPE_CHECKING:

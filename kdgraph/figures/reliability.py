@@ -27,7 +27,7 @@ from kdgraph.figures.style import (
     styles_by_name,
 )
 from kdgraph.metrics import ReliabilityBins, ece, reliability_bins
-from kdgraph.metrics.compat import Strategy
+from kdgraph.metrics.reliability_bins import Strategy
 from kdgraph.parameters import Count
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.48, 0.12, 0.08, 0.36  # inches

@@ -80,7 +80,7 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
     """Every metric exists, has these options, and parent or method give what it needs; who does not
     has no value of it.
     """
-    from kdgraph.metrics import METRICS, asked, check_metric, space_of
+    from kdgraph.metrics import METRICS, check_metric, select_metric, space_option
 
     source, said = target_of(config.dataset), said | {"prior"}
     labelled = said | {"y", "X", "groups", "mean_abs_y"} | _truths_of(source)
@@ -98,8 +98,8 @@ def _check_metrics(config: RunConfig, said: set[str]) -> None:
     named: dict[str, str] = {}
     for on, wanted in config.measures.items():
         for key, node in wanted.items():
-            name, options = asked(key, node)
-            _check_space(f"metrics.{on}.{key}", name, space_of(node), config.spaces)
+            name, options = select_metric(key, node)
+            _check_space(f"metrics.{on}.{key}", name, space_option(node), config.spaces)
             if name != (known := named.setdefault(key, name)):
                 raise ConfigError(
                     f"metrics.{on}.{key} is {name}, and elsewhere {known}; one of them needs"

@@ -14,7 +14,7 @@ from kdgraph.base import Evaluation, FittedModel, Outputs, Predictions
 from kdgraph.base.posthoc import use_class_names
 from kdgraph.components import Node, build
 from kdgraph.data.dataset import Splits
-from kdgraph.metrics import TopLabel, asked, needs
+from kdgraph.metrics import TopLabel, needs, select_metric
 from kdgraph.runner.measure import Spaces, labelled_rows, measure
 from kdgraph.runner.stages import ood_sets, stage_rng
 
@@ -96,7 +96,7 @@ def asked_for(metrics: Mapping[str, Any]) -> list[str]:
         need
         for names in metrics.values()
         for key, node in (names or {}).items()
-        for need in needs(asked(key, node)[0])
+        for need in needs(select_metric(key, node)[0])
     }
     return ["ood_score"] if {"ood_score", "id_score"} & wanted else []
 

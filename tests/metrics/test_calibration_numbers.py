@@ -281,8 +281,8 @@ def test_debiased_is_of_the_squared_gap_alone() -> None:
             ece([0], [[1.0]], norm=norm, debiased=True)
         assert (
             str(raised.value)
-            == f"norm must be l2 where debiased, got '{norm}'; ece_if_calibrated says how much of"
-            " it sampling alone gives"
+            == f"norm must be l2 where debiased, got '{norm}'; ece_if_calibrated estimates how"
+            " much of it is due to sampling"
         )
 
 

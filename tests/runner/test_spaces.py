@@ -12,7 +12,7 @@ import pytest
 from kdgraph.base import FittedModel
 from kdgraph.config import compose
 from kdgraph.features import FeatureMap
-from kdgraph.metrics import TopLabel, asked, lce, mlce, space_of
+from kdgraph.metrics import TopLabel, lce, mlce, select_metric, space_option
 from kdgraph.runner.evaluate import evaluate
 from kdgraph.runner.run import run
 from kdgraph.runner.spaces import Spaces
@@ -195,8 +195,8 @@ def test_a_random_map_is_drawn_by_seed_and_name(made):
 
 
 def test_a_space_is_no_option_of_the_metric():
-    assert asked("lce", {"space": "pca", "bins": 5}) == ("lce", {"bins": 5})
-    assert (space_of({"space": "pca"}), space_of({}), space_of(None)) == ("pca", None, None)
+    assert select_metric("lce", {"space": "pca", "bins": 5}) == ("lce", {"bins": 5})
+    assert (space_option({"space": "pca"}), space_option({}), space_option(None)) == ("pca", None, None)
 
 
 def test_a_source_that_the_parent_does_not_have_is_told(made):

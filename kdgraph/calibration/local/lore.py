@@ -25,7 +25,7 @@ from kdgraph.calibration.local.neighbours import NO_GROUP, LocalKernel, Neighbou
 from kdgraph.calibration.top_label.base import TopLabelCalibrator, filled, fills_rows
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.compat import bin_edges
+from kdgraph.metrics.reliability_bins import bin_edges
 from kdgraph.parameters import Count, Positive
 from kdgraph.smoothing import check_bandwidths
 

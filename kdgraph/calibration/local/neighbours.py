@@ -13,7 +13,7 @@ import numpy as np
 
 from kdgraph.features import FeatureMap
 from kdgraph.geometry import Partition, partition_kind, partition_of
-from kdgraph.metrics.compat import bin_edges, bin_of
+from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.smoothing import LocalMeans, local_means, local_means_by_distance
 from kdgraph.smoothing.kernel_means import Distance
 

@@ -19,7 +19,7 @@ from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator, filled,
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.compat import bin_edges, bin_of
+from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 from kdgraph.parameters import Count, Fraction
 from kdgraph.smoothing.neighbours import distances_of
 

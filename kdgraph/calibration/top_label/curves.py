@@ -44,7 +44,7 @@ from kdgraph.calibration.top_label.diagnostics import (
 from kdgraph.calibration.top_label.shrinkage import PooledCalibrator
 from kdgraph.calibration.top_label.temperature import binary_loss, lie_apart, minimised
 from kdgraph.metrics import TopLabel
-from kdgraph.metrics.compat import Strategy, bin_edges, bin_of
+from kdgraph.metrics.reliability_bins import Strategy, bin_edges, bin_of
 from kdgraph.parameters import Count
 
 Curve = dict[str, np.ndarray]

@@ -14,7 +14,7 @@ from scipy.special import betaincinv
 from scipy.stats import betabinom
 
 from kdgraph.calibration.top_label.base import warn_of
-from kdgraph.metrics.compat import bin_edges, bin_of
+from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 
 BINS = 10
 """Of equal width: those of the histograms in the paper's figures."""

@@ -30,8 +30,10 @@ def rmse(y: np.ndarray, distribution: Any) -> float:
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
     """
     return float(np.sqrt(np.mean((distribution.mean() - y) ** 2)))
 
@@ -43,8 +45,10 @@ def mse_y(y: np.ndarray, distribution: Any) -> np.ndarray:
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows, whose mean is Float[n].
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows, with means Float[n].
 
     Notes
     -----
@@ -61,8 +65,10 @@ def mse_mean(distribution: Any, true_distribution: Any) -> np.ndarray:
 
     Parameters
     ----------
-    distribution : of n rows, whose mean is Float[n].
-    true_distribution : of the same rows; simulations know them.
+    distribution : Distribution
+        Predicted distributions of the n rows, with means Float[n].
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
 
     Notes
     -----
@@ -103,8 +109,10 @@ def coverage(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.95) ->
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
     level : in (0, 1); the interval goes from the quantile at (1 - level)/2 to that at (1 +
         level)/2.
 
@@ -127,9 +135,12 @@ def interval_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    level : in (0, 1), as of :func:`coverage`.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
@@ -151,11 +162,14 @@ def smis(
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
     mean_abs_y : above 0, the mean of ``|y|`` of rows that do not test; a run takes its calibration
     rows.
-    level : in (0, 1), as of :func:`coverage`.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     Notes
     -----
@@ -176,8 +190,10 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
 
     Parameters
     ----------
-    distribution : of n rows.
-    level : in (0, 1), as of :func:`coverage`.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
@@ -193,8 +209,10 @@ def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndar
 
     Parameters
     ----------
-    distribution : of n rows.
-    level : in (0, 1), as of :func:`coverage`.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
     """
     low, high = distribution.interval(checked_level(level))
     return (np.isinf(low) | np.isinf(high)).astype(np.float64)
@@ -209,8 +227,10 @@ def coverage_curve(
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
     levels : each in (0, 1).
 
     References
@@ -253,8 +273,10 @@ def crps(y: np.ndarray, distribution: Any) -> np.ndarray:
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows, with ``crps(y)``.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows, with ``crps(y)``.
 
     References
     ----------
@@ -273,8 +295,10 @@ def quantile_score(y: np.ndarray, distribution: Any, *, level: OpenFraction = 0.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
     level : in (0, 1), of the quantile.
 
     References
@@ -296,8 +320,10 @@ def log_score(y: np.ndarray, distribution: Any) -> float:
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows, with ``pdf``.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows, with ``pdf``.
 
     References
     ----------
@@ -316,7 +342,8 @@ def mean_sd(distribution: Any) -> np.ndarray:
 
     Parameters
     ----------
-    distribution : of n rows, with ``var()``.
+    distribution : Distribution
+        Predicted distributions of the n rows, with ``var()``.
 
     References
     ----------

@@ -40,8 +40,10 @@ def kl(
 
     Parameters
     ----------
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
     bins : of equal predicted mass, as :func:`binned_kl` has them.
     estimator : auto: by quadrature of the densities where both have one, to six digits of the
         closed form of normal and of gamma distributions, with a density counted as 2e-308 at least;
@@ -84,7 +86,8 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
 
     Parameters
     ----------
-    distribution, true_distribution : of the same n rows.
+    distribution, true_distribution : Distribution
+        Predicted and true distributions of the same n rows.
     bins : B, from 2.
 
     References
@@ -119,7 +122,8 @@ def kl_hist30_sym(
 
     Parameters
     ----------
-    distribution, true_distribution : of the same n rows.
+    distribution, true_distribution : Distribution
+        Predicted and true distributions of the same n rows.
     random_state : of the draws.
     """
     check_value("random_state", random_state, Seed)
@@ -176,9 +180,12 @@ def crps_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
 
     References
     ----------
@@ -200,10 +207,14 @@ def interval_score_excess(
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
-    level : in (0, 1), as of :func:`coverage`.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
+    level : float, default=0.95
+        Nominal coverage, in (0, 1), as for :func:`coverage`.
 
     References
     ----------
@@ -224,9 +235,12 @@ def mse_excess(y: np.ndarray, distribution: Any, true_distribution: Any) -> np.n
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
 
     Notes
     -----
@@ -250,11 +264,16 @@ def beside_truth(
 
     Parameters
     ----------
-    y : Float[n], outcomes.
-    distribution : of n rows.
-    true_distribution : of the same rows; simulations know them.
-    mean_abs_y : as of :func:`smis`.
-    level : in (0, 1), of the central intervals.
+    y : Float[n]
+        Outcomes.
+    distribution : Distribution
+        Predicted distributions of the n rows.
+    true_distribution : Distribution
+        True distributions of the same rows, available in simulations.
+    mean_abs_y : float
+        As for :func:`smis`.
+    level : float, default=0.95
+        Nominal coverage of the central interval, in (0, 1).
 
     Returns
     -------
