@@ -1,11 +1,8 @@
-"""k-NN: how far the k-th nearest training row is.
+"""Detectors that compare features of a row with those of the training rows.
 
-Mahalanobis distance to the nearest class, and how much nearer that is than to all rows together.
-
-ViM: what is left of the features outside the space in which the training rows lie, as one more
-logit.
-
-Outlier detectors of scikit-learn, or the user's own, as detectors like all others here.
+The distance to the k-th nearest neighbour (Sun et al. 2022), the Mahalanobis distance to the
+nearest class (Lee et al. 2018), virtual-logit matching (Wang et al. 2022), and any outlier detector
+with the interface of scikit-learn. Their private helpers are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -34,36 +31,54 @@ from kdgraph.detection.base import (
 from kdgraph.parameters import Count
 from kdgraph.smoothing.neighbours import distances_of
 
+# Bound of features. Squares of differences, and sums of millions of them, stay finite.
 _MAX_SQUARABLE = 1e100
-"""Squares of differences, and sums of millions of them, stay finite."""
 
 
 @dataclass(eq=False, repr=False)
 class KthNeighbourDistance(FeatureDetector):
-    """Minus the distance to the k-th nearest training row, in the space of features.
+    """Negative distance to the k-th nearest training row in feature space.
 
     Parameters
     ----------
-    estimator : the parent; None: there is none, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    k : of all training rows, if they are fewer. The paper has 50 of 50,000 and 1,000 of 1.3 million
-    rows.
-    normalize : divide features by their length, as the paper does with those of a layer: a network
-        tells classes apart by direction. None: where ``features`` is None and they are those of a
-        layer; never of rows, whose length says where they are.
-    features : where distances are measured, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : estimator or None, default=None
+        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used unchanged.
+    k : int, default=5
+        Number of the neighbour, at most the number of training rows. The paper uses 50 for 50,000 and
+        1,000 for 1.3 million training rows.
+    normalize : bool or None, default=None
+        If True, features are divided by their length, as in the paper, since a network separates
+        classes by direction. None normalizes default features of a layer only, and never rows, whose
+        length is informative.
+    features : FeatureMap or None, default=None
+        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_, feature_map_, scale_ : the fitted parent, the threshold of the score, the feature
-    map, what features are divided by.
-    index_ : the training rows' features, as scikit-learn keeps them.
-    normalizes_, k_ : what was done.
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    index_ : NearestNeighbors
+        Features of the training rows.
+    normalizes_ : bool
+        True if features are normalized.
+    k_ : int
+        Number of the neighbour.
 
     References
     ----------
@@ -84,52 +99,51 @@ class KthNeighbourDistance(FeatureDetector):
     normalize: bool | None = None
 
     def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        own = self.features is None and self.feature_map_.source == "layer"
-        self.normalizes_ = own if self.normalize is None else self.normalize
+        is_default_layer = self.features is None and self.feature_map_.source == "layer"
+        self.normalizes_ = is_default_layer if self.normalize is None else self.normalize
         self.k_ = min(self.k, len(features))
         self.index_ = NearestNeighbors(n_neighbors=self.k_).fit(
             self._normalised_features(features)[0]
         )
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the threshold, the number of neighbours, and whether
-        features were normalised.
-        """
+        """Return the threshold, the number of neighbours and the normalization, for the record."""
         return {**super().describe(), "k": self.k_, "normalized": self.normalizes_}
 
     def _score_features(self, features: np.ndarray) -> np.ndarray:
-        placed, factor = self._normalised_features(features)
-        distance = distances_of(self.index_, placed, self.k_)[:, -1]
+        normalised, factor = self._normalised_features(features)
+        distance = distances_of(self.index_, normalised, self.k_)[:, -1]
         with np.errstate(over="ignore"):
             return -distance * factor
 
     def _normalised_features(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where features lie, Float[n, m], and by how much distances must be scaled up, Float[n];
-        from afar training rows are at 0.
-        """
-        near, factor = scale_into_range(features, _MAX_SQUARABLE)
+        """Return the features to compare, Float[n, m], and a factor for their distances, Float[n]."""
+        bounded, factor = scale_into_range(features, _MAX_SQUARABLE)
         if not self.normalizes_:
-            return near, factor
-        length = np.linalg.norm(near, axis=1, keepdims=True)
-        return near / np.where(length > 0, length, 1.0), np.ones(len(near))
+            return bounded, factor
+        length = np.linalg.norm(bounded, axis=1, keepdims=True)
+        return bounded / np.where(length > 0, length, 1.0), np.ones(len(bounded))
 
 
+# Bound of features. Whitening multiplies by up to 1e30, and squares of the product stay finite.
 _MAX_WHITENABLE = 1e60
-"""Whitened by up to 1e30, squares of it stay finite."""
+# Relative to the largest variance. A smaller variance is the rounding error of a constant.
 _MIN_VARIANCE_RATIO = 1e-14
-"""Of the largest variance: below it, spread is what rounding has made of none."""
 
 
 @dataclass(frozen=True)
 class _WhitenedMeans:
-    """Means in units of a shared covariance. Ours.
+    """Group means in units of a shared covariance.
 
     Attributes
     ----------
-    centre : Float[m], of all rows; it is taken from features before they are multiplied, so that no
-    digits are lost.
-    whitening : Float[m, m], with which Σ⁻¹ = map·mapᵀ.
-    means : Float[c, m], whitened.
+    centre : Float[m]
+        Mean of all rows. It is subtracted before the product with ``whitening``, so that no digits are
+        lost.
+    whitening : Float[m, m]
+        Whitening matrix W with Σ⁻¹ = W·Wᵀ.
+    means : Float[c, m]
+        Whitened means.
     """
 
     centre: np.ndarray
@@ -138,7 +152,7 @@ class _WhitenedMeans:
 
     @classmethod
     def from_groups(cls, features: np.ndarray, group: np.ndarray) -> _WhitenedMeans:
-        """Of features Float[n, m] in groups Int[n] from 0, none of them empty."""
+        """Fit means and covariance of features Float[n, m] in groups Int[n] from 0, none of them empty."""
         centre = features.mean(axis=0)
         centred = features - centre
         means = np.stack([centred[group == c].mean(axis=0) for c in range(group.max() + 1)])
@@ -149,54 +163,68 @@ class _WhitenedMeans:
             if variance[-1] > 0
             else np.ones(len(variance))
         )
-        map_ = axes / np.sqrt(spread)
-        return cls(centre, map_, means @ map_)
+        whitening = axes / np.sqrt(spread)
+        return cls(centre, whitening, means @ whitening)
 
     def squared_distances(self, features: np.ndarray) -> np.ndarray:
-        """Float[n, c]: of features Float[n, m] to each mean; a row is added up by itself."""
+        """Return Float[n, c], the squared distance of features Float[n, m] to each mean."""
         return cdist((features - self.centre) @ self.whitening, self.means, "sqeuclidean")
 
 
 @dataclass(eq=False, repr=False)
 class Mahalanobis(FeatureDetector):
-    """Minus the squared Mahalanobis distance of a row's features to the nearest class of training
-    rows.
+    """Negative squared Mahalanobis distance of features to the nearest class of training rows.
 
     Parameters
     ----------
-    estimator : the parent; None: there is none, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    relative : subtract the squared distance to the mean of all training rows, with their
-        covariance, from that to the nearest class: how unlike every class, rather than how unlike
-        anything.
-    features : what is compared, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : estimator or None, default=None
+        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used unchanged.
+    relative : bool, default=False
+        Subtract the squared distance to the mean of all training rows, with their covariance, from the
+        distance to the nearest class.
+    features : FeatureMap or None, default=None
+        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_, feature_map_, scale_ : the fitted parent, the threshold of the score, the feature
-    map, what features are divided by.
-    feature_classes_ : [c] labels, sorted, each of which has a mean; None where there is one
-        mean: without labels, or with targets that are numbers with fractions.
-    class_means_, overall_mean_ : what distances are measured with, to the classes and (``relative``) to all
-        rows.
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    feature_classes_ : array of shape (c,) or None
+        Sorted labels, each of which has a mean; None if there is one mean, because labels are missing
+        or continuous.
+    class_means_ : object
+        Means and covariance of the classes.
+    overall_mean_ : object or None
+        Mean and covariance of all rows, if ``relative``.
 
     Raises
     ------
-    ValueError : for ``relative`` with less than two classes.
+    ValueError
+        If ``relative`` is set and there are fewer than two classes.
 
     Notes
     -----
-    -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c and one covariance Σ of what is left of
-    the features φ without them. Σ is that of Ledoit and Wolf (2004), which is shrunk towards a
-    multiple of the identity, so that it can be inverted however few rows there are; the papers take
-    the maximum likelihood estimate. Lee et al. also add up several layers and move the input, by
-    weights that are learnt from rows out of distribution; here it is one layer, and nothing is
-    learnt from such rows.
+    The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one pooled
+    covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is shrunk
+    towards a multiple of the identity and invertible for any number of rows; the papers use the maximum
+    likelihood estimate. Lee et al. also add scores of several layers and perturb the input, with
+    weights fitted on rows out of distribution. Here the score uses one layer, and no such rows.
 
     References
     ----------
@@ -210,7 +238,7 @@ class Mahalanobis(FeatureDetector):
     >>> y = np.repeat([0, 1], 200)
     >>> X = rng.normal(size=(400, 2)) * [1, 3] + 20 * y[:, None]
     >>> detector = Mahalanobis().fit(X, y, X_calibration=X)
-    >>> detector.predict([[20, 20], [20, 26], [26, 20], [10, 10]])  # along the axis on which rows vary more, and between the classes
+    >>> detector.predict([[20, 20], [20, 26], [26, 20], [10, 10]])
     array([ 1,  1, -1, -1])
     """
 
@@ -218,9 +246,9 @@ class Mahalanobis(FeatureDetector):
     relative: bool = False
 
     def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        near, _ = scale_into_range(features, _MAX_WHITENABLE)
-        self.feature_classes_, group = _class_indices(train.y, len(near))
-        self.class_means_ = _WhitenedMeans.from_groups(near, group)
+        bounded, _ = scale_into_range(features, _MAX_WHITENABLE)
+        self.feature_classes_, group = _class_indices(train.y, len(bounded))
+        self.class_means_ = _WhitenedMeans.from_groups(bounded, group)
         self.overall_mean_ = None
         if self.relative:
             if group.max() == 0:
@@ -229,79 +257,93 @@ class Mahalanobis(FeatureDetector):
                     " classes"
                 )
             self.overall_mean_ = _WhitenedMeans.from_groups(
-                near, np.zeros(len(near), dtype=np.intp)
+                bounded, np.zeros(len(bounded), dtype=np.intp)
             )
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the threshold, and how many means there are."""
+        """Return the threshold and the number of means, for the record."""
         return {**super().describe(), "means": len(self.class_means_.means)}
 
     def _score_features(self, features: np.ndarray) -> np.ndarray:
-        near, factor = scale_into_range(features, _MAX_WHITENABLE)
-        distance = self.class_means_.squared_distances(near).min(axis=1)
+        bounded, factor = scale_into_range(features, _MAX_WHITENABLE)
+        distance = self.class_means_.squared_distances(bounded).min(axis=1)
         if self.overall_mean_ is not None:
-            distance -= self.overall_mean_.squared_distances(near)[:, 0]
+            distance -= self.overall_mean_.squared_distances(bounded)[:, 0]
         with np.errstate(over="ignore"):
             return -distance * factor * factor
 
 
 def _class_indices(y: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """Labels, sorted, or None, and Int[n], the class of each row; of regression all rows are
-    one.
-    """
+    """Return sorted labels or None, and Int[n], the class of each row, 0 for continuous targets."""
     if y is None or type_of_target(y).startswith("continuous"):
         return None, np.zeros(n, dtype=np.intp)
     return np.unique(y, return_inverse=True)
 
 
-_REACH_VIM = 1e100
-"""Squares of it, and sums of millions of them, stay finite."""
+# Relative to the length of the features. A smaller residual may be rounding error of sums in
+# float32, so α is bounded by this residual.
 _MIN_RESIDUAL_RATIO = 1e-6
-"""Of the features' length: a residual below it may be what is left of sums in float32, and α makes
-no more of it than of this.
-"""
 
 
 @dataclass(eq=False, repr=False)
 class VirtualLogit(FeatureDetector):
-    """Virtual-logit matching (ViM): energy of the logits, less what of the features lies outside
-    the training rows' principal space.
+    """Virtual-logit matching (ViM): energy of the logits minus a scaled residual of the features.
+
+    The residual is the part of the features outside the principal space of the training rows.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    dimensions : D of the principal space, less than there are features. None: 1,000 of more than
-        1,500 features and 512 of 768 to 1,500, as in the paper; half of fewer, and never more than
-        half of those in which the training rows differ (ours): units that are always off, and fewer
-        rows than features, leave directions in which training rows have no residual at all.
-    features : whose residual it is, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    dimensions : int or None, default=None
+        Dimension D of the principal space, less than the number of features. None uses 1,000 for more
+        than 1,500 features and 512 for 768 to 1,500, as in the paper; for fewer features it uses half
+        of them. It is at most half of the rank of the training features: units that are always off,
+        and fewer rows than features, leave directions in which training rows have no residual.
+    features : FeatureMap or None, default=None
+        Features of the residual; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_, feature_map_, scale_ : the fitted parent, the threshold of the score, the feature
-    map, what features are divided by.
-    origin_ : Float[m], from where features are seen; ``origin_kind_``: "bias", -W⁺b, which the last
-        linear layer (W, b) maps to logits of 0, as in the paper; or "mean", of the training rows,
-        where the features are not what that layer takes.
-    residual_basis_ : Float[m, m - D], an orthonormal basis of what is no principal direction.
-    alpha_ : α, which makes the mean residual of the training rows as large as the mean of their
-        largest logits (by amount).
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    origin_ : Float[m]
+        Origin of the features.
+    origin_kind_ : {"bias", "mean"}
+        "bias": the origin is -W⁺b, which the last linear layer (W, b) maps to logits of 0, as in the
+        paper. "mean": the mean of the training rows, if the features are not the input of that layer.
+    residual_basis_ : Float[m, m - D]
+        Orthonormal basis of the complement of the principal space.
+    alpha_ : float
+        Scale α. It makes the mean residual of the training rows equal to the mean absolute value of
+        their largest logits.
 
     Raises
     ------
-    ValueError : for as many dimensions as there are features, or more.
+    ValueError
+        If ``dimensions`` is not less than the number of features.
 
     Notes
     -----
-    log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖, of which the paper's score, the softmax probability of the
-    virtual logit α‖·‖ beside the logits f, is a decreasing function. Principal directions are
-    eigenvectors of the second moments of φ - o over training rows.
+    The score is log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖ with logits f, features φ, origin o and basis R. The
+    score of the paper, the softmax probability of the virtual logit α‖·‖, is a decreasing function of
+    it. Principal directions are eigenvectors of the second moments of φ - o over training rows. The
+    default for fewer than 768 features, and the bound by the rank, are original to kdgraph.
 
     References
     ----------
@@ -329,24 +371,23 @@ class VirtualLogit(FeatureDetector):
         return self.estimator
 
     def _fit_features(self, features: np.ndarray, train: Rows, rng: np.random.RandomState) -> None:
-        near, _ = scale_into_range(features, _REACH_VIM)
-        inside, m = access_network(self.estimator_), near.shape[1]
-        logits = inside.logits(train.X)
-        self.origin_kind_, self.origin_ = _feature_origin(inside.network, near, logits)
-        centred = near - self.origin_
-        moments, axes = np.linalg.eigh(centred.T @ centred / len(near))
+        bounded, _ = scale_into_range(features, _MAX_SQUARABLE)
+        inner, m = access_network(self.estimator_), bounded.shape[1]
+        logits = inner.logits(train.X)
+        self.origin_kind_, self.origin_ = _feature_origin(inner.network, bounded, logits)
+        centred = bounded - self.origin_
+        moments, axes = np.linalg.eigh(centred.T @ centred / len(bounded))
         rank = int((moments > _MIN_RESIDUAL_RATIO**2 * moments[-1]).sum())
+        # The eigenvalues ascend, so the residual directions come first.
         self.residual_basis_ = np.ascontiguousarray(
             axes[:, : m - self._principal_dimensions(m, rank)]
-        )  # of the smallest moments, which come first
+        )
         least = _MIN_RESIDUAL_RATIO * np.linalg.norm(centred, axis=1).sum()
-        length = max(self._residual_length(near).sum(), least, np.finfo(np.float64).tiny)
+        length = max(self._residual_length(bounded).sum(), least, np.finfo(np.float64).tiny)
         self.alpha_ = float(np.abs(logits.max(axis=1)).sum() / length)
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the threshold, α, the principal dimensions, and the
-        origin.
-        """
+        """Return the threshold, α, the principal dimensions and the origin, for the record."""
         return {
             **super().describe(),
             "alpha": self.alpha_,
@@ -356,10 +397,10 @@ class VirtualLogit(FeatureDetector):
 
     @np.errstate(under="ignore")
     def _score_block(self, X: Any) -> np.ndarray:
-        near, factor = scale_into_range(self._scaled_features(X), _REACH_VIM)
+        bounded, factor = scale_into_range(self._scaled_features(X), _MAX_SQUARABLE)
         energy = logsumexp(access_network(self.estimator_).logits(X), axis=1)
         with np.errstate(over="ignore"):
-            return clip_scores(energy - self.alpha_ * self._residual_length(near) * factor)
+            return clip_scores(energy - self.alpha_ * self._residual_length(bounded) * factor)
 
     def _residual_length(self, features: np.ndarray) -> np.ndarray:
         return np.linalg.norm(
@@ -370,22 +411,20 @@ class VirtualLogit(FeatureDetector):
         )
 
     def _principal_dimensions(self, m: int, rank: int) -> int:
-        own = 1000 if m > 1500 else 512 if m >= 768 else m // 2
-        found = min(own, rank // 2) if self.dimensions is None else self.dimensions
-        if found >= m:
+        default = 1000 if m > 1500 else 512 if m >= 768 else m // 2
+        dimensions = min(default, rank // 2) if self.dimensions is None else self.dimensions
+        if dimensions >= m:
             raise ValueError(
                 f"dimensions must be less than the {m} features, of which some have to be left, got"
-                f" {found}"
+                f" {dimensions}"
             )
-        return found
+        return dimensions
 
 
 def _feature_origin(
     network: Any, features: np.ndarray, logits: np.ndarray
 ) -> tuple[Literal["bias", "mean"], np.ndarray]:
-    """-W⁺b where the features are what the last linear layer of the network takes, and its output
-    is the logits; else their mean.
-    """
+    """Return -W⁺b of the last linear layer if it maps the features to the logits, else their mean."""
     linear = [
         part
         for part in network.module_.modules()
@@ -401,56 +440,65 @@ def _feature_origin(
             if linear[-1].bias is None
             else linear[-1].bias.detach().cpu().numpy().astype(np.float64)
         )
-        found = features @ weight.T + bias
-        if np.allclose(
-            found, logits, rtol=1e-3, atol=1e-3 * np.abs(logits).max()
-        ):  # the network adds in float32
+        predicted_logits = features @ weight.T + bias
+        # The network adds in float32, hence the tolerance.
+        if np.allclose(predicted_logits, logits, rtol=1e-3, atol=1e-3 * np.abs(logits).max()):
             return "bias", -np.linalg.pinv(weight) @ bias
     return "mean", features.mean(axis=0)
 
 
+# Trees of scikit-learn convert rows to float32 and reject overflow, so larger rows are scaled down.
 _MAX_FLOAT32_FEATURE = 1e15
-"""Trees of scikit-learn take float32, and refuse what does not fit; rows that reach further are
-scaled down to it.
-"""
 
 
 @dataclass(eq=False, repr=False)
 class OutlierEstimator(FeatureDetector):
-    """Any outlier detector of scikit-learn's kind, fitted without labels on the features of the
-    training rows.
+    """Any outlier detector with the interface of scikit-learn, fitted on features without labels.
 
     Parameters
     ----------
-    estimator : the parent; None: there is none, and the features are the rows. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    detector : what has ``fit(X)`` and ``score_samples(X)``, higher for what is more normal, such as
-        ``LocalOutlierFactor()`` (which is set to score new rows, ``novelty=True``),
-        ``OneClassSVM()`` or a class of one's own. None: ``IsolationForest()``. It is cloned and
-        fitted; a frozen one is used as it is. Its own threshold, and so its ``contamination``, has
-        no say.
-    features : what it looks at, see :class:`~kdgraph.detection.base.FeatureDetector`.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : estimator or None, default=None
+        Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
+        ``FrozenEstimator(fitted)`` is used unchanged.
+    detector : estimator or None, default=None
+        Outlier detector with ``fit(X)`` and ``score_samples(X)``, higher for more normal rows, such as
+        ``LocalOutlierFactor()`` (set to ``novelty=True``), ``OneClassSVM()`` or a user's class. None is
+        ``IsolationForest()``. It is cloned and fitted; a frozen detector is used unchanged. Its
+        threshold, and so its ``contamination``, is not used.
+    features : FeatureMap or None, default=None
+        Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and parent and detector where they have no seed of their
-        own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of parent and detector if they have no seed.
 
     Attributes
     ----------
-    estimator_, offset_, feature_map_, scale_ : the fitted parent, the threshold of the score, the feature
-    map, what features are divided by.
-    detector_ : the fitted detector.
+    estimator_ : estimator or None
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    feature_map_ : FeatureMap
+        Fitted feature map.
+    scale_ : Float[m]
+        Numbers by which the features are divided.
+    detector_ : estimator
+        Fitted detector.
 
     Raises
     ------
-    TypeError : for a detector without one of these methods.
+    TypeError
+        If the detector lacks one of these methods.
 
     Notes
     -----
-    Far away some of them tell nothing apart: all rows beyond the outermost splits share the leaves
-    of an isolation forest, and the kernel of a one-class SVM is 0.
+    Some detectors are constant far from the training rows: all rows beyond the outermost splits of an
+    isolation forest share its leaves, and the kernel of a one-class SVM is 0 there.
 
     References
     ----------
@@ -486,7 +534,7 @@ class OutlierEstimator(FeatureDetector):
         self.detector_ = detector
 
     def _score_features(self, features: np.ndarray) -> np.ndarray:
-        # One after the other: threads of an isolation forest add in the order in which they finish.
+        # Threads of an isolation forest add in the order in which they finish, so it runs on one thread.
         with parallel_config(backend="sequential"), np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(
                 self.detector_.score_samples(scale_into_range(features, _MAX_FLOAT32_FEATURE)[0]),

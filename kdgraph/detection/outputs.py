@@ -1,10 +1,7 @@
-"""Out-of-distribution scores of any classifier's probabilities: the largest of them, and their
-entropy.
+"""Out-of-distribution scores of a classifier's outputs: its probabilities or its logits.
 
-Out-of-distribution scores of a network's logits, before the softmax takes their size away.
-
-ODIN: the softmax at a high temperature, after a small step of the input towards what the network
-predicts.
+Maximum softmax probability (Hendrycks and Gimpel 2017) and entropy need probabilities only. The
+maximum logit, the energy score (Liu et al. 2020) and ODIN (Liang et al. 2018) need a network.
 """
 
 from __future__ import annotations
@@ -32,27 +29,33 @@ from kdgraph.parameters import NonNegative, Positive
 
 @dataclass(eq=False, repr=False)
 class MaxProbability(PostHocDetector):
-    """Maximum softmax probability (MSP): the parent's probability of its predicted class; the
-    baseline of all others.
+    """Maximum softmax probability (MSP), the baseline of out-of-distribution scores.
 
     Parameters
     ----------
-    estimator : any classifier with ``predict_proba``. Cloned and fitted;
-    ``FrozenEstimator(fitted)`` is used as it is.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : classifier with ``predict_proba``
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
 
     Notes
     -----
-    A network of ReLUs grows more certain the farther it is asked, and its largest probability is 1
-    to the last bit there (Hein et al. 2019): such rows are the most normal of all, and all alike.
+    A ReLU network becomes more confident with the distance from the training data, and its largest
+    probability is exactly 1 far away (Hein et al. 2019). Such rows get the highest score of all.
 
     References
     ----------
@@ -83,18 +86,20 @@ class MaxProbability(PostHocDetector):
 
 @dataclass(eq=False, repr=False)
 class Entropy(PostHocDetector):
-    """Minus the entropy, in nats, of the parent's probabilities: Σ_k p_k log p_k, 0 where one class
-    has all.
+    """Negative entropy of the parent's probabilities in nats, Σ_k p_k log p_k.
 
-    Of two classes it ranks rows as :class:`MaxProbability` does.
+    It is 0 if one class has probability 1. For two classes it ranks rows as :class:`MaxProbability`.
 
     Parameters
     ----------
-    estimator, target_fpr, calibration_size, random_state : as in :class:`MaxProbability`.
+    estimator, target_fpr, calibration_size, random_state : see :class:`MaxProbability`
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
 
     References
     ----------
@@ -123,21 +128,28 @@ class Entropy(PostHocDetector):
 
 @dataclass(eq=False, repr=False)
 class MaxLogit(PostHocDetector):
-    """The largest logit: how much speaks for the predicted class, whatever speaks for the others.
+    """Largest logit of a network.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    target_fpr : the share of what is in distribution that the threshold may give up.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
 
     References
     ----------
@@ -164,21 +176,25 @@ class MaxLogit(PostHocDetector):
 
 @dataclass(eq=False, repr=False)
 class Energy(PostHocDetector):
-    """Minus the free energy of the logits f: T·log Σ_k exp(f_k / T).
+    """Negative free energy of the logits f, T·log Σ_k exp(f_k / T).
 
     Parameters
     ----------
-    estimator, target_fpr, calibration_size, random_state : as in :class:`MaxLogit`.
-    temperature : T; 1 as in the paper. The score tends to the largest logit as T falls.
+    estimator, target_fpr, calibration_size, random_state : see :class:`MaxLogit`
+    temperature : float, default=1.0
+        Temperature T, 1 in the paper. The score tends to the largest logit for T → 0.
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
 
     Notes
     -----
-    A parent whose logits are log probabilities, such as an ensemble that takes the mean of its
-    members' probabilities, has an energy of 0 everywhere, and the score says nothing at T = 1.
+    If the logits of the parent are log probabilities, as in an ensemble that averages the probabilities
+    of its members, the energy is 0 everywhere, and the score is uninformative at T = 1.
 
     References
     ----------
@@ -211,44 +227,57 @@ class Energy(PostHocDetector):
 
 @dataclass(eq=False, repr=False)
 class Odin(PostHocDetector):
-    """The largest softmax probability at temperature T of a row that was moved a little towards
-    what the network predicts.
+    """ODIN: largest softmax probability at a high temperature, after a small step of the input.
 
-    Of rows like the training rows such a step raises the confidence more than of others.
+    The step goes in the direction that raises the probability of the predicted class. It raises the
+    confidence more for rows like the training rows than for others.
 
     Parameters
     ----------
-    estimator : a network of :mod:`kdgraph.parents.networks`, also in a pipeline. Cloned and fitted;
-        ``FrozenEstimator(fitted)`` is used as it is.
-    temperature : T; 1000 as in the paper.
-    epsilon : ε, by which each number that the network takes goes up or down, in units of the spread
-        of these numbers over training rows, as the paper's images are divided by their standard
-        deviation; there it is 0 to 0.004. "auto": the one of ``epsilons`` with the highest mean
-        score of the held-out rows, the first of several; no row out of distribution is asked.
-    epsilons : what "auto" chooses from.
-    target_fpr : the share of what is in distribution that the threshold may give up. "auto" looks
-    at the same held-out rows.
-    calibration_size : share of the rows to hold out where ``fit`` is not given any. After a frozen
-        estimator give it rows that this was not fitted on, ``fit(X, y, X_calibration=…,
+    estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
+        Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
+    temperature : float, default=1000.0
+        Temperature T, 1000 in the paper.
+    epsilon : float or "auto", default="auto"
+        Step ε by which each input of the network goes up or down, in units of the spread of the inputs
+        over training rows. The paper uses 0 to 0.004, with images divided by their standard deviation.
+        "auto" selects the value of ``epsilons`` with the highest mean score of the held-out rows, the
+        first in case of ties; it uses no row out of distribution.
+    epsilons : sequence of float
+        Candidates of "auto".
+    target_fpr : float, default=0.05
+        Target false positive rate: the fraction of in-distribution rows that may fall below the
+        threshold. "auto" uses the same held-out rows.
+    calibration_size : float
+        Fraction of the rows to hold out if ``fit`` gets no ``X_calibration``. After a frozen
+        estimator, pass rows on which it was not fitted, ``fit(X, y, X_calibration=…,
         y_calibration=…)``: see :class:`~kdgraph.base.PostHoc`.
-    random_state : seeds the held-out rows, and the parent where it has no seed of its own.
+    random_state : int, RandomState or None
+        Seed of the held-out rows, and of the parent if it has no seed.
 
     Attributes
     ----------
-    estimator_, offset_ : the fitted parent, and the threshold of the score.
-    epsilon_, input_scale_ : the step, and the spread that it is a multiple of.
-    mean_scores_ : the mean score of the held-out rows for each of ``epsilons``; None where nothing was
-    chosen by it.
-    fpr95_ : the share of rows out of distribution that passes where 95 % of the held-out rows do,
-        for each of ``epsilons``; None where there were no such rows to choose by.
+    estimator_ : estimator
+        Fitted parent.
+    offset_ : float
+        Threshold of the score.
+    epsilon_ : float
+        Step.
+    input_scale_ : float
+        Spread of the inputs, the unit of the step.
+    mean_scores_ : list of float or None
+        Mean score of the held-out rows for each of ``epsilons``; None if it did not select the step.
+    fpr95_ : list of float or None
+        Fraction of the ``X_ood`` rows that pass where 95 % of the held-out rows do, for each of
+        ``epsilons``; None without such rows.
 
     Notes
     -----
-    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x;
-    T)), where ŷ is the predicted class. The step is one in the numbers that the network takes,
-    behind the transformations of a pipeline; pixels are not cut off at 0 and 1. The paper chooses
-    ε, and T in its appendix, by rows out of distribution, which nobody has before they come:
-    ``fit(…, X_ood=…)`` does so for ε, and in a run ``protocol=paper``.
+    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)),
+    where ŷ is the predicted class. The step is taken in the inputs of the network, after the
+    transformers of a pipeline; pixels are not clipped at 0 and 1. The paper selects ε, and T in its
+    appendix, by rows out of distribution, which are not available before deployment.
+    ``fit(…, X_ood=…)`` does the same for ε, as ``protocol=paper`` does in a run.
 
     References
     ----------
@@ -276,17 +305,24 @@ class Odin(PostHocDetector):
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y=None, *, X_ood=None, **held_out):
-        """As :meth:`~kdgraph.detection.PostHocDetector.fit`.
+        """Fit as :meth:`~kdgraph.detection.PostHocDetector.fit`, with optional rows out of distribution.
 
         Parameters
         ----------
-        X_ood : rows out of distribution, like X, that choose ε as the paper does: the first at
-            which the fewest of them pass where 95 % of the held-out rows do.
+        X, y, **held_out : see :meth:`~kdgraph.detection.PostHocDetector.fit`
+        X_ood : array, data frame or None, default=None
+            Rows out of distribution that select ε as in the paper: the first ε at which the fewest of them
+            pass where 95 % of the held-out rows do.
+
+        Returns
+        -------
+        self : Odin
+            Fitted detector.
 
         Warns
         -----
-        UserWarning : for ``X_ood``: what is measured on rows like these is no longer out of
-            distribution for the method.
+        UserWarning
+            If ``X_ood`` is passed: rows like these are then no longer unseen for the method.
         """
         self._X_ood = X_ood
         try:
@@ -294,11 +330,10 @@ class Odin(PostHocDetector):
         finally:
             del self._X_ood
         if self.fpr95_ is not None:
-            told = (
-                "rows out of distribution chose epsilon; of rows like them it is no longer true"
-                " that nothing was seen"
+            message = (
+                "rows out of distribution selected epsilon; rows like them are no longer unseen"
             )
-            warnings.warn(f"{type(self).__name__}: {told}", stacklevel=2)
+            warnings.warn(f"{type(self).__name__}: {message}", stacklevel=2)
         return self
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
@@ -314,12 +349,12 @@ class Odin(PostHocDetector):
             self.mean_scores_ = [float(score.mean()) for score in scores]
             self.epsilon_ = float(self.epsilons[int(np.argmax(self.mean_scores_))])
             return
-        outside = self._scores_by_epsilon(self._validate_rows(self._X_ood)[0], self.epsilons)
-        self.fpr95_ = [fpr95(-out, -score) for out, score in zip(outside, scores, strict=True)]
+        ood_scores = self._scores_by_epsilon(self._validate_rows(self._X_ood)[0], self.epsilons)
+        self.fpr95_ = [fpr95(-out, -score) for out, score in zip(ood_scores, scores, strict=True)]
         self.epsilon_ = float(self.epsilons[int(np.argmin(self.fpr95_))])
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record: the threshold, the step, and its unit."""
+        """Return the threshold, the step and its unit, for the record."""
         return {**super().describe(), "epsilon": self.epsilon_, "unit": self.input_scale_}
 
     def _requires_training_rows(self) -> bool:
@@ -330,8 +365,10 @@ class Odin(PostHocDetector):
 
     @np.errstate(under="ignore")
     def _scores_by_epsilon(self, X: Any, epsilons: Sequence[float]) -> list[np.ndarray]:
-        """Float[n] for each step."""
+        """Return Float[n] for each step."""
         logits = logits_after_step(
             self.estimator_, X, self.temperature, [self.input_scale_ * step for step in epsilons]
         )
-        return [softmax(found / self.temperature, axis=1).max(axis=1) for found in logits]
+        return [
+            softmax(step_logits / self.temperature, axis=1).max(axis=1) for step_logits in logits
+        ]
