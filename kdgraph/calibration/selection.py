@@ -68,7 +68,7 @@ class Choice:
     _too_few: ClassVar[str]
     """What is said of rows of which there are too few to judge anybody."""
 
-    def _learns_from_training_rows(self) -> bool:
+    def _requires_training_rows(self) -> bool:
         return any_requires_training_rows(self._candidates().values())
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:

@@ -121,8 +121,8 @@ class Local:
         estimator_: Any
         random_state: Any
 
-        def _checked(self, X: Any) -> Any: ...
-        def _validated(self, X: Any) -> tuple[Any, ...]: ...
+        def _validate_X(self, X: Any) -> Any: ...
+        def _validate_rows(self, X: Any) -> tuple[Any, ...]: ...
 
     @property
     def paper_protocol(self) -> str | None:
@@ -161,7 +161,7 @@ class Local:
         """Float[n]: the effective number of calibration rows behind each confidence, (Σw)² / Σw²; 0
         where none was near.
         """
-        X = self._checked(X)
+        X = self._validate_X(X)
         return self._around(X, self.estimator_.predict_proba(X), groups)[1]
 
     @property
@@ -270,7 +270,7 @@ class Local:
                 " predict as X_test, or use pca or umap"
             )
         return map_.fit(
-            self.estimator_, concatenate_rows(X, self._validated(self._embedded_with)[0])
+            self.estimator_, concatenate_rows(X, self._validate_rows(self._embedded_with)[0])
         )
 
     def _groups_given(self, rows: Rows) -> np.ndarray:

@@ -49,10 +49,10 @@ class CumulativeConfidence(CurveCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.4, 0.6]]), np.array([0, 0, 1, 1, 1])
-    >>> parent = FrozenEstimator(GivenScores().fit(X))
+    >>> parent = FrozenEstimator(PrecomputedScores().fit(X))
     >>> CumulativeConfidence(parent).fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(X[:4]).round(3)
     array([1.   , 1.   , 0.667, 0.5  ])
     >>> CumulativeConfidence(parent, theta="best").fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(X[:4])

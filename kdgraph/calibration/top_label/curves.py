@@ -239,10 +239,10 @@ class HistogramBinning(CurveCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.4, 0.6]]), np.array([0, 1, 1, 1])
-    >>> parent = FrozenEstimator(GivenScores().fit(X))
+    >>> parent = FrozenEstimator(PrecomputedScores().fit(X))
     >>> HistogramBinning(parent).fit(X, y, X_calibration=X, y_calibration=y).predict_confidence(X)
     array([0.5, 0.5, 1. , 1. ])
     """
@@ -296,10 +296,10 @@ class IsotonicConfidence(CurveCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]), np.array([0, 1, 0, 1])
-    >>> model = IsotonicConfidence(FrozenEstimator(GivenScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = IsotonicConfidence(FrozenEstimator(PrecomputedScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.95, 0.05], [0.75, 0.25], [0.5, 0.5]])
     array([1. , 0.5, 0. ])
     """
@@ -350,10 +350,10 @@ class BetaCalibration(CurveCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]] * 2), np.array([0, 0, 0, 1, 0, 1, 0, 1])
-    >>> model = BetaCalibration(FrozenEstimator(GivenScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = BetaCalibration(FrozenEstimator(PrecomputedScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.9, 0.1], [0.6, 0.4]]).round(2)
     array([0.94, 0.19])
     """
@@ -430,10 +430,10 @@ class VennAbers(CurveCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]]), np.array([0, 1, 0, 1])
-    >>> model = VennAbers(FrozenEstimator(GivenScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = VennAbers(FrozenEstimator(PrecomputedScores().fit(X)), by_class=False).fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_interval([[0.95, 0.05], [0.75, 0.25]])
     array([[0.5       , 1.        ],
            [0.33333333, 0.66666667]])

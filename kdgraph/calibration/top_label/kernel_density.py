@@ -328,12 +328,12 @@ class KernelDensityConfidence(CurveCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=4000)
     >>> X, y = np.stack([s, 1 - s], axis=1), (rng.random(4000) > s**2).astype(int)  # class 0 with probability s²
-    >>> model = KernelDensityConfidence(FrozenEstimator(GivenScores().fit(X))).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = KernelDensityConfidence(FrozenEstimator(PrecomputedScores().fit(X))).fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.6, 0.4], [0.9, 0.1]]).round(1)
     array([0.4, 0.8])
     """

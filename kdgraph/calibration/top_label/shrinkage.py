@@ -226,10 +226,10 @@ class ClassPrecision(PooledCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]]), np.array([0, 1, 1, 1])
-    >>> model = ClassPrecision(FrozenEstimator(GivenScores().fit(X))).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = ClassPrecision(FrozenEstimator(PrecomputedScores().fit(X))).fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.6, 0.4], [0.0, 1.0]])
     array([0.5, 1. ])
     """

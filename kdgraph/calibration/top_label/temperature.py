@@ -332,10 +332,10 @@ class TemperatureScaling(PooledCalibrator):
 
     Examples
     --------
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> from sklearn.frozen import FrozenEstimator
     >>> X, y = np.array([[0.8, 0.2], [0.8, 0.2], [0.8, 0.2], [0.4, 0.6], [0.4, 0.6], [0.4, 0.6]]), np.array([0, 0, 1, 1, 1, 0])
-    >>> model = TemperatureScaling(FrozenEstimator(GivenScores().fit(X)), by_class=True).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> model = TemperatureScaling(FrozenEstimator(PrecomputedScores().fit(X)), by_class=True).fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence(X[[0, 3]]).round(4), model.temperature_.round(3)
     (array([0.6667, 0.6667]), array([2.   , 0.585]))
     """
