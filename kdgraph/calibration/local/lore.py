@@ -22,7 +22,7 @@ from kdgraph.base import PostHocClassifier, Rows
 from kdgraph.base.rows import check_per_row, concatenate_rows
 from kdgraph.calibration.groupwise import known_groups
 from kdgraph.calibration.local.neighbours import NO_GROUP, LocalKernel, Neighbours, Places, Sight
-from kdgraph.calibration.top_label.base import TopLabelCalibrator, filled, fills_rows
+from kdgraph.calibration.top_label.base import TopLabelCalibrator, fill_rows, fills_rows
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
 from kdgraph.metrics.compat import bin_edges
@@ -351,7 +351,7 @@ class LocalRecalibration(Local, TopLabelCalibrator):
         """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to
         1.
         """
-        return filled(*self._said(X, groups))
+        return fill_rows(*self._said(X, groups))
 
     def _said(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
         X = self._validate_X(X)

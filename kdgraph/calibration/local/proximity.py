@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from kdgraph.base import Rows
-from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator, filled, fills_rows
+from kdgraph.calibration.top_label.base import SAME, TopLabelCalibrator, fill_rows, fills_rows
 from kdgraph.errors import ParameterError
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
@@ -67,7 +67,7 @@ class Proximity(TopLabelCalibrator):
         """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to
         1.
         """
-        return filled(*self._said(X))
+        return fill_rows(*self._said(X))
 
     def proximity(self, X) -> np.ndarray:
         """Float[n] in (0, 1]: how close the rows are to calibration rows."""

@@ -14,7 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from kdgraph.calibration.top_label.curves import Curve, CurveCalibrator
+from kdgraph.calibration.top_label.base import CONFIDENCE_CLIP
+from kdgraph.calibration.top_label.curves import CurveCalibrator, CurveParameters
 from kdgraph.calibration.top_label.kernel_sums import Boundary, KernelSeries, KernelSum, logs_of
 from kdgraph.parameters import Fraction, Positive, Range
 
@@ -193,8 +194,6 @@ def _batches(first: float, step: float) -> Iterator[np.ndarray]:
         done += size
 
 
-CLIP = 1e-12
-"""How near to 0 and 1 a confidence may come before its logarithm."""
 _APART = 1.1
 """The ratio of the bandwidths that are looked at first."""
 
@@ -277,7 +276,9 @@ def leave_one_out_nll(
         rough = error > CLOSE
         value[rough] = kernels.log(score[rough], bandwidth, row[rough])[0]
         logs.append(value)
-    confidence = np.clip(expit(np.where(correct, 1, -1) * (logs[0] - logs[1])), CLIP, 1 - CLIP)
+    confidence = np.clip(
+        expit(np.where(correct, 1, -1) * (logs[0] - logs[1])), CONFIDENCE_CLIP, 1 - CONFIDENCE_CLIP
+    )
     return float(np.average(-np.log(confidence), weights=weight))
 
 
@@ -368,9 +369,9 @@ class KernelDensityConfidence(CurveCalibrator):
             **super().describe(),
         }
 
-    def _learn_among(
+    def _fit_class_curve(
         self, score: np.ndarray, mine: np.ndarray, correct: np.ndarray, weight: np.ndarray
-    ) -> Curve:
+    ) -> CurveParameters:
         right, wrong = mine & correct, np.flatnonzero(mine & ~correct)
         beside = (
             np.concatenate([wrong, np.flatnonzero(~mine)]) if self.condition == "all" else wrong
@@ -381,7 +382,7 @@ class KernelDensityConfidence(CurveCalibrator):
         )
         low, high = score[mine].min(), score[mine].max()
         grid = np.linspace(low, high, self.grid) if low < high else np.array([low])
-        chosen = self._bandwidth(sums, grid, score[mine], correct[mine], weight[mine])
+        chosen = self._choose_bandwidth(sums, grid, score[mine], correct[mine], weight[mine])
         if chosen is None:
             return {}
         found = LogOddsCurve.of(sums, grid, chosen.bandwidth)
@@ -396,7 +397,7 @@ class KernelDensityConfidence(CurveCalibrator):
             **learnt,
         }
 
-    def _bandwidth(
+    def _choose_bandwidth(
         self,
         sums: tuple[KernelSum, KernelSum],
         grid: np.ndarray,
@@ -418,8 +419,8 @@ class KernelDensityConfidence(CurveCalibrator):
         curve.has_at_most(len(grid))
         return Chosen(bandwidth, sign_changes(curve.signs()))
 
-    def _at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+    def _evaluate(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
         return np.interp(score, curve["score"], curve["confidence"])
 
-    def _rows_at(self, curve: Curve, score: np.ndarray) -> np.ndarray:
+    def _support(self, curve: CurveParameters, score: np.ndarray) -> np.ndarray:
         return np.interp(score, curve["score"], curve["rows"])

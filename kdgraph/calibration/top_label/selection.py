@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from kdgraph.base import Rows, seeded_clone
 from kdgraph.calibration.selection import NONE, Choice
-from kdgraph.calibration.top_label.base import TopLabelCalibrator, can_be_judged, folds_of
+from kdgraph.calibration.top_label.base import TopLabelCalibrator, can_cross_validate, draw_folds
 from kdgraph.calibration.top_label.curves import BetaCalibration
 from kdgraph.calibration.top_label.temperature import TemperatureScaling
 from kdgraph.errors import ParameterError
@@ -96,7 +96,11 @@ class BestConfidence(Choice, TopLabelCalibrator):
         top = TopLabel.of(rows.X)
         correct = top.correct(rows.y)
         rng = check_random_state(self.random_state)
-        return folds_of(top.predicted, correct, self.folds, rng) if can_be_judged(correct) else None
+        return (
+            draw_folds(top.predicted, correct, self.folds, rng)
+            if can_cross_validate(correct)
+            else None
+        )
 
     def _cross_validated(self, train: Rows, rows: Rows, fold: np.ndarray) -> dict[str, np.ndarray]:
         with warnings.catch_warnings(

@@ -99,7 +99,7 @@ def test_rows_that_lie_apart_but_for_one_tie_have_no_finite_optimum():
     s = np.array([0.6, 0.65, 0.7, 0.7, 0.7, 0.8, 0.9] * 3)
     X = np.stack([s, (1 - s) / 2, (1 - s) / 2], axis=1)
     y = np.array([1, 1, 1, 0, 0, 0, 0] * 3)  # at 0.7 both
-    with pytest.warns(UserWarning, match=r"^the fit of any class runs to a bound"):
+    with pytest.warns(UserWarning, match=r"^the fit of any class reaches a bound"):
         assert fitted(X, y, by_class=False).predict_confidence(X) == pytest.approx(12 / 21)
     y[:7] = [1, 0, 1, 0, 0, 0, 0]  # one right row below it
     assert fitted(X, y, by_class=False).predict_confidence(X).std() > 0.1
@@ -125,10 +125,10 @@ def test_a_class_that_cannot_be_fitted_has_its_precision_and_is_named():
         model = fitted(X, y)
     assert [str(warning.message) for warning in caught] == [
         (
-            "the calibration rows predicted as 0 are all right or all wrong: the confidence there"
-            " is their share of right ones"
+            "the calibration rows predicted as 0 are all correct or all incorrect: the confidence there"
+            " is their accuracy"
         ),
-        "the fit of 1 runs to a bound: the confidence there is the share of right calibration rows",
+        "the fit of 1 reaches a bound: the confidence there is the accuracy of the calibration rows",
         (
             "the confidence of 1 is not what the shares of right calibration rows allow in some"
             " bins of scores: look at it"
@@ -144,7 +144,7 @@ def test_a_fit_that_does_not_converge_is_named(monkeypatch):
     monkeypatch.setattr("kdgraph.calibration.top_label.temperature._SLACK", 0.0)
     with pytest.warns(
         UserWarning,
-        match=r"^the fit of any class did not converge: the confidence there may be improved upon$",
+        match=r"^the fit of any class did not converge: a better confidence may exist$",
     ) as caught:
         fitted(X, y, by_class=False)
     assert caught[0].filename == __file__
