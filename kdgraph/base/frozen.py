@@ -52,9 +52,9 @@ def skip_row_checks() -> Iterator[None]:
 def unwrap_frozen(estimator: Any) -> Any:
     """Return the estimator inside any number of ``FrozenEstimator``; other estimators as they are.
 
-    >>> from kdgraph.parents import GivenScores
-    >>> unwrap(FrozenEstimator(GivenScores()))
-    GivenScores()
+    >>> from kdgraph.parents import PrecomputedScores
+    >>> unwrap_frozen(FrozenEstimator(PrecomputedScores()))
+    PrecomputedScores()
     """
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator

@@ -79,10 +79,10 @@ def use_class_names(labels: Sequence[Any]) -> Iterator[None]:
 def display_label(label: Any) -> str:
     """The class as its user calls it.
 
-    >>> with class_names(["setosa", "virginica"]):
-    ...     called(1), called("1"), called("any class")
+    >>> with use_class_names(["setosa", "virginica"]):
+    ...     display_label(1), display_label("1"), display_label("any class")
     ('virginica', 'virginica', 'any class')
-    >>> called(1)
+    >>> display_label(1)
     '1'
     """
     labels, word = _class_labels.get(), str(label)
@@ -482,7 +482,7 @@ class PostHocClassifier(ClassifierMixin, PostHoc):
         return self.classes_[rows.y]
 
     def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
-        rows = super()._given(X, y)
+        rows = super()._validate_calibration_rows(X, y)
         unknown = np.setdiff1d(rows.y, self.classes_)
         if len(unknown):
             raise ValueError(

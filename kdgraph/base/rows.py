@@ -291,7 +291,7 @@ def distinct_value_counts(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    >>> [counts.tolist() for counts in distinct_values(np.array([[2460000.51, 1.0], [2460000.52, 1.0], [2460000.53, 2.0]]))]
+    >>> [counts.tolist() for counts in distinct_value_counts(np.array([[2460000.51, 1.0], [2460000.52, 1.0], [2460000.53, 2.0]]))]
     [[3, 2], [1, 2]]
     """
     # Rounding is monotone, so that the sorted values are sorted in single precision too.

@@ -70,7 +70,7 @@ class KernelDensityClassifier(DensityFloorClassifier):
         own = {
             field.name: getattr(self, field.name)
             for field in fields(KernelDensityOptions)
-            if field.name != "published"
+            if field.name != "published_settings"
         }
         fitted = VARIANTS[self.variant](
             self._partition(),

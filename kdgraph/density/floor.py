@@ -195,7 +195,7 @@ class DensityFloorClassifier(PostHocClassifier):
         return self._default_estimator()
 
     def _check_parent(self) -> Any:
-        parent = super()._parent()
+        parent = super()._check_parent()
         with _suggest_gate():
             check_has_partition(self._partition_estimator())
         return parent

@@ -81,7 +81,7 @@ def neighbour_whitening(points: np.ndarray) -> Whitening:
     --------
     >>> rng = np.random.default_rng(0)
     >>> along = rng.uniform(size=(500, 1)) + 1e-4 * rng.normal(size=(500, 2))  # two features that move together
-    >>> axes = neighbour_axes(along)
+    >>> axes = neighbour_whitening(along)
     >>> together, apart = np.linalg.norm(axes(np.array([[0.1, 0.1], [0.1, -0.1]])), axis=1)
     >>> bool(apart > 3 * together)
     True

@@ -178,7 +178,11 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return not isinstance(self.estimator, FrozenEstimator)
 
     def _validate_calibration_rows(self, X: Any, y: Any) -> Rows:
-        return Rows.of(self._validate_rows(X)[0]) if y is None else super()._given(X, y)
+        return (
+            Rows.of(self._validate_rows(X)[0])
+            if y is None
+            else super()._validate_calibration_rows(X, y)
+        )
 
 
 def conformal_offset(score: np.ndarray, target_fpr: float) -> float:

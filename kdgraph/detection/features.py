@@ -74,7 +74,7 @@ class KthNeighbourDistance(FeatureDetector):
     Examples
     --------
     >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> detector = NearestNeighbours(k=2).fit(X, X_calibration=X)
+    >>> detector = KthNeighbourDistance(k=2).fit(X, X_calibration=X)
     >>> detector.score_samples([[0.0], [10.0]])  # in units of the range, which is 3
     array([-0.33333333, -3.        ])
     """
@@ -314,7 +314,7 @@ class VirtualLogit(FeatureDetector):
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
     >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
     >>> detector = VirtualLogit(network, dimensions=4, random_state=0).fit(X, y)
-    >>> detector.origin_is_, detector.residual_.shape
+    >>> detector.origin_kind_, detector.residual_basis_.shape
     ('bias', (8, 4))
     """
 

@@ -104,9 +104,9 @@ class Entropy(PostHocDetector):
     Examples
     --------
     >>> from sklearn.frozen import FrozenEstimator
-    >>> from kdgraph.parents import GivenScores
+    >>> from kdgraph.parents import PrecomputedScores
     >>> proba = np.array([[1.0, 0.0], [0.5, 0.5]])
-    >>> detector = Entropy(FrozenEstimator(GivenScores().fit(proba))).fit(proba, X_calibration=proba)
+    >>> detector = Entropy(FrozenEstimator(PrecomputedScores().fit(proba))).fit(proba, X_calibration=proba)
     >>> detector.score_samples(proba).round(3)
     array([ 0.   , -0.693])
     """

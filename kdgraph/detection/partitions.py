@@ -247,7 +247,7 @@ class LeafBox(PartitionDetector):
     >>> X, y = load_wine(return_X_y=True, as_frame=True)
     >>> detector = LeafBox(random_state=0).fit(X, y)
     >>> rows = X.iloc[[0, 0]].assign(hue=[1.0, 3.0])
-    >>> bool(np.diff(detector.ood_score(rows)) > 0), detector.explained_features()[detector.explain(rows)[1] > 0.9]
+    >>> bool(np.diff(detector.ood_score(rows)) > 0), detector.explained_feature_names()[detector.explain(rows)[1] > 0.9]
     (True, array(['hue'], dtype=object))
     """
 

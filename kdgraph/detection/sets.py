@@ -283,11 +283,11 @@ class SetTest(BaseEstimator):
 
     Examples
     --------
-    >>> from kdgraph.detection import NearestNeighbours
+    >>> from kdgraph.detection import KthNeighbourDistance
     >>> rng = np.random.default_rng(0)
-    >>> detector = NearestNeighbours(k=5, random_state=0).fit(rng.normal(size=(200, 2)))
+    >>> detector = KthNeighbourDistance(k=5, random_state=0).fit(rng.normal(size=(200, 2)))
     >>> test = SetTest(detector, random_state=0).fit(rng.normal(size=(100, 2)))
-    >>> test.p_value(rng.normal(size=(20, 2)) + 3), bool(test.is_out(rng.normal(size=(20, 2))))
+    >>> test.p_value(rng.normal(size=(20, 2)) + 3), bool(test.is_ood(rng.normal(size=(20, 2))))
     (0.001, False)
     """
 

@@ -105,7 +105,7 @@ def partition_kind(parent: Any) -> Literal["forest", "network"] | None:
     module is one.
 
     >>> from sklearn.ensemble import ExtraTreesClassifier
-    >>> kind_of(ExtraTreesClassifier()), kind_of(None)
+    >>> partition_kind(ExtraTreesClassifier()), partition_kind(None)
     ('forest', None)
     """
     if isinstance(parent, Pipeline):

@@ -56,7 +56,7 @@ def nll(y: np.ndarray, proba: np.ndarray, *, clip: float = 1e-6) -> np.ndarray:
 
     Examples
     --------
-    >>> round(nll([0, 1], [[0.5, 0.5], [1.0, 0.0]], clip=0.25), 4)  # (log 2 + log 4) / 2
+    >>> round(clipped_nll([0, 1], [[0.5, 0.5], [1.0, 0.0]], clip=0.25), 4)  # (log 2 + log 4) / 2
     1.0397
     """
     return -np.log(np.clip(_of_label(y, proba, clip), clip, 1.0))

@@ -38,9 +38,9 @@ class PrecomputedScores(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> GivenScores().fit([[0.9, 0.1]], [0]).predict([[0.25, 0.75]])
+    >>> PrecomputedScores().fit([[0.9, 0.1]], [0]).predict([[0.25, 0.75]])
     array([1])
-    >>> GivenScores([("hidden", 1)]).fit([[0.9, 0.1, 5.0]], [0]).transform([[0.25, 0.75, 7.0]])
+    >>> PrecomputedScores([("hidden", 1)]).fit([[0.9, 0.1, 5.0]], [0]).transform([[0.25, 0.75, 7.0]])
     array([[7.]])
     """
 

@@ -120,9 +120,9 @@ def distribution_from_predictions(
 
     Examples
     --------
-    >>> distribution_of(np.array([[1.0, 2.0, 6.0]])).mean().tolist()
+    >>> distribution_from_predictions(np.array([[1.0, 2.0, 6.0]])).mean().tolist()
     [3.0]
-    >>> distribution_of(np.array([[1.0, 2.0, 6.0]]), levels=(0.25, 0.5, 0.75)).ppf(0.6).round(6).tolist()
+    >>> distribution_from_predictions(np.array([[1.0, 2.0, 6.0]]), quantile_levels=(0.25, 0.5, 0.75)).ppf(0.6).round(6).tolist()
     [3.6]
     """
     if isinstance(predictions, Distribution):
@@ -200,7 +200,7 @@ class ProbabilisticRegressor(RegressorMixin, BaseEstimator):
     --------
     >>> from sklearn.gaussian_process import GaussianProcessRegressor
     >>> X, y = np.linspace(0, 1, 20)[:, None], np.arange(20) % 5
-    >>> process = PredictiveRegressor(GaussianProcessRegressor(alpha=0.1)).fit(X, y)
+    >>> process = ProbabilisticRegressor(GaussianProcessRegressor(alpha=0.1)).fit(X, y)
     >>> type(process.predict_dist(X[:2])).__name__
     'Normal'
     >>> drawn = process.set_params(method="sample_y", arguments={"n_samples": 50}).fit(X, y)

@@ -224,7 +224,7 @@ class Design:
     >>> from sklearn.linear_model import LinearRegression
     >>> X, y = np.array([[1.0, 0.0], [np.e, 1.0], [1.0, 1.0]]), np.array([0.0, 3.0, 1.0])
     >>> weighed = Dataset("weighed", X, y, np.empty(0), ("weight", "grade"), "regression")
-    >>> parent = Design(log=("weight",), one_hot=("grade",)).around(LinearRegression(), weighed).fit(X, y)
+    >>> parent = Design(log=("weight",), one_hot=("grade",)).wrap(LinearRegression(), weighed).fit(X, y)
     >>> parent[:-1].transform(X).round(6).tolist(), parent.predict(X).round(6).tolist()
     ([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]], [0.0, 3.0, 1.0])
     """
@@ -275,7 +275,7 @@ class SelectAndLog(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> LogColumns([2, 0], [0]).fit_transform([[5.0, 6.0, 1.0]]).tolist()
+    >>> SelectAndLog([2, 0], [0]).fit_transform([[5.0, 6.0, 1.0]]).tolist()
     [[0.0, 5.0]]
     """
 

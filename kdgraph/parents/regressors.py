@@ -116,7 +116,7 @@ class NearestNeighbourRegressor(RegressorMixin, BaseEstimator):
     Examples
     --------
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([5.0, 7.0, 0.0, 1.0])
-    >>> near = NearestOutcomes(k=2, kernel="uniform").fit(X, y)
+    >>> near = NearestNeighbourRegressor(k=2, kernel="uniform").fit(X, y)
     >>> near.predict([[0.2]]).tolist(), near.predict_dist([[0.2]]).interval(0.9)[1].tolist()
     ([6.0], [7.0])
     """
@@ -308,7 +308,7 @@ def gamma_shape_mle(half_deviance: float) -> float:
 
     McCullagh and Nelder, "Generalized linear models", 1989, Section 8.3.6.
 
-    >>> round(gamma_shape(np.log(3.0) - float(digamma(3.0))), 9)
+    >>> round(gamma_shape_mle(np.log(3.0) - float(digamma(3.0))), 9)
     3.0
     """
     # 1/(2α) < log α - ψ(α) < 1/α, so that the root lies between; for large α the difference has no

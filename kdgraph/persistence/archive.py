@@ -74,7 +74,7 @@ class UntrustedFileError(LoadError):
 def damage_message(error: BaseException) -> str:
     r"""Return "is damaged (…)" with the error, which may quote the file, in one short line.
 
-    >>> damage(ValueError("no\nlines"))
+    >>> damage_message(ValueError("no\nlines"))
     'is damaged (ValueError: no lines)'
     """
     words = " ".join(str(error).split())

@@ -184,12 +184,12 @@ def check_state(cls: type, state: Any) -> None:
                 raise ValueError(f"an attribute would replace {cls.__qualname__}.{name}")
 
 
-def called_names(value: Any) -> Sequence[str]:
+def imported_names(value: Any) -> Sequence[str]:
     """Return what ``value`` imports or calls by a name that it holds.
 
-    Its class has a method ``called_names`` if there is such a name.
+    Its class has a method ``imported_names`` if there is such a name.
     """
-    method = getattr(type(value), "called_names", None)
+    method = getattr(type(value), "imported_names", None)
     return () if method is None else method(value)
 
 

@@ -33,8 +33,8 @@ from kdgraph.persistence.allowed import (
 )
 from kdgraph.persistence.archive import DamagedFileError, LoadError, SaveError, damage_message
 from kdgraph.persistence.checks import (
-    called_names,
     check_state,
+    imported_names,
     object_checks,
     omitted_attribute,
     post_load_hook,
@@ -243,7 +243,7 @@ class Encoder:
                 check(value)
         except ValueError as error:
             raise SaveError(f"{_value_label(value)} cannot be saved ({error})") from error
-        self.called += called_names(value)
+        self.called += imported_names(value)
 
     def _class(self, cls: type, fields: tuple[str, ...] | None) -> int:
         """Number of a class and the fields of its objects, which stand in the document once."""
@@ -439,7 +439,7 @@ class Decoder:
         return made
 
     def _check_called(self, made: Any) -> None:
-        check_admitted(called_names(made), self.admitted)
+        check_admitted(imported_names(made), self.admitted)
 
     def _type(self, named: str | int) -> type:
         """A class that a value refers to: a plain type, or one that the reader has admitted."""

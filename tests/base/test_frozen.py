@@ -119,7 +119,7 @@ def test_what_learns_from_training_rows_too_divides_them():
     assert len(graph.polytopes.polytope_of_row) == 140
     pool = LinearPool(FrozenEstimator(FOREST), members={"kdf": KernelDensityForest(None)})
     inside = pool.set_params(random_state=0).fit(X[NEW], Y[NEW]).members_["kdf"]
-    assert len(inside.graph_.polytopes.of_row) == 140
+    assert len(inside.graph_.polytopes.polytope_of_row) == 140
     recalibrated = LocalPit(FrozenEstimator(GaussianLinear().fit(X[SEEN], TARGET[SEEN])), k=20)
     for where, n in (("input", 200), ("geodesic", 60)):
         model = recalibrated.set_params(where=where, random_state=0).fit(X[NEW], TARGET[NEW])
@@ -131,7 +131,7 @@ def test_what_learns_from_training_rows_too_divides_them():
 def test_regressors_are_warned_of_alike():
     parent = FrozenEstimator(NearestNeighbourRegressor(k=20).fit(X[SEEN], TARGET[SEEN]))
     expected = (
-        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestOutcomes was not"
+        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestNeighbourRegressor was not"
         f" fitted on; if it was, or to mark them as held out, give calibration rows: {WAY}"
     )
     assert warned(GlobalPit(parent, random_state=0), X[NEW], TARGET[NEW]) == [expected]

@@ -310,7 +310,7 @@ def test_what_was_learnt(fitted):
             == len(np.unique(kdf.graph_.codes, axis=0))
             == len(kdf.graph_.polytopes)
         )
-        assert learnt["singleton_share"] == (kdf.graph_.polytopes.size == 1).mean()
+        assert learnt["singleton_share"] == (kdf.graph_.polytopes.sizes == 1).mean()
         assert learnt["log_floor"] == kdf.log_floor_
         assert all(type(value) in (int, float) for value in learnt.values())  # what JSON can hold
 

@@ -34,7 +34,7 @@ def grouped(n: int = 60, d: int = 3, seed: int = 0):
 
 def loops(X, polytopes):
     """Eq. 9 and the sum of squares of Eq. 10, polytope by polytope."""
-    members = [X[polytopes.of_row == r] for r in range(len(polytopes))]
+    members = [X[polytopes.polytope_of_row == r] for r in range(len(polytopes))]
     return (
         np.array([len(m) for m in members]),
         np.array([m.mean(0) for m in members]),

@@ -18,7 +18,7 @@ def similarity(a, b):
 
 @pytest.fixture(scope="module")
 def places(problem):
-    return problem.partition.place(problem.train.X), problem.partition.place(problem.test.X)
+    return problem.partition.locate(problem.train.X), problem.partition.locate(problem.test.X)
 
 
 @pytest.fixture(scope="module")
@@ -31,29 +31,29 @@ def graph(problem, places):
 def test_masses_are_sums_over_rows(problem, places, graph):
     train, test = places
     labels = problem.train.one_hot(len(problem.prior))
-    visit = graph.visit(test, np.array([0.4, 9.0]))
+    visit = graph.query(test, np.array([0.4, 9.0]))
     for j, exponent in enumerate((0.4, 9.0)):
         np.testing.assert_allclose(
             visit.masses[:, :, j],
             similarity(test.codes, train.codes) ** exponent @ labels,
             rtol=ROUNDING,
         )
-    assert visit.place is test
+    assert visit.locations is test
 
 
 def test_the_nearest_polytope_shares_most_leaves_and_gives_its_density(problem, places, graph):
     train, test = places
     share = similarity(test.codes, graph.codes)
-    visit = graph.visit(test, np.empty(0))
+    visit = graph.query(test, np.empty(0))
     assert np.array_equal(visit.polytope, share.argmax(axis=1))
     assert np.array_equal(
         visit.log_density, graph.gaussians.log_density(test.points, share.argmax(axis=1))
     )
     assert np.array_equal(
         graph.log_density(problem.held_out.X),
-        graph.visit(problem.partition.place(problem.held_out.X), np.empty(0)).log_density,
+        graph.query(problem.partition.locate(problem.held_out.X), np.empty(0)).log_density,
     )
-    assert np.array_equal(graph.codes[graph.polytopes.of_row], train.codes)
+    assert np.array_equal(graph.codes[graph.polytopes.polytope_of_row], train.codes)
 
 
 def test_euclidean_distance_chooses_by_means(problem, places):
@@ -77,16 +77,16 @@ def test_rows_beyond_n_train_lend_mass_but_carry_no_gaussian(problem, places, gr
     everyone = problem.train + problem.weighted
     lent = KernelDensityGraph(
         problem.partition,
-        problem.partition.place(everyone.X),
+        problem.partition.locate(everyone.X),
         everyone.one_hot(n_classes),
         shrunk_variances,
         n_train=len(problem.train),
     )
     assert np.array_equal(lent.gaussians.means, graph.gaussians.means)
     assert np.array_equal(lent.gaussians.variances, graph.gaussians.variances)
-    assert np.array_equal(lent.polytopes.polytope_of_row, graph.polytopes.of_row)
+    assert np.array_equal(lent.polytopes.polytope_of_row, graph.polytopes.polytope_of_row)
     assert np.array_equal(lent.codes, graph.codes)
-    visit, alone = lent.query(test, np.array([2.0])), graph.visit(test, np.array([2.0]))
+    visit, alone = lent.query(test, np.array([2.0])), graph.query(test, np.array([2.0]))
     assert np.array_equal(visit.polytope, alone.polytope)
     assert np.array_equal(visit.log_density, alone.log_density)
     held_out = problem.partition.encode(problem.weighted.X)
@@ -113,6 +113,6 @@ def test_duplicated_rows_double_the_mass_and_leave_means_alone(problem, places, 
     )
     assert len(doubled.polytopes) == len(graph.polytopes)
     np.testing.assert_allclose(doubled.gaussians.means, graph.gaussians.means, rtol=1e-13)
-    found, once = doubled.query(test, np.array([3.0])), graph.visit(test, np.array([3.0]))
+    found, once = doubled.query(test, np.array([3.0])), graph.query(test, np.array([3.0]))
     np.testing.assert_allclose(found.masses, 2 * once.masses, rtol=ROUNDING)
     assert np.array_equal(found.polytope, once.polytope)

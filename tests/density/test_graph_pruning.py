@@ -12,7 +12,7 @@ from kdgraph.geometry import polytopes_of
 
 @pytest.fixture(scope="module")
 def lying(problem):
-    place = problem.partition.place(np.concatenate([problem.train.X, problem.held_out.X]))
+    place = problem.partition.locate(np.concatenate([problem.train.X, problem.held_out.X]))
     return place, len(problem.train), polytopes_of(place.codes)
 
 
@@ -93,7 +93,7 @@ def test_merged_rows_are_judged_without_what_they_lend_where_it_counts(problem):
     from kdgraph.density.gaussians import shrunk_variances
     from kdgraph.density.graph import KernelDensityGraph
 
-    place = problem.partition.place(np.concatenate([problem.train.X, problem.held_out.X]))
+    place = problem.partition.locate(np.concatenate([problem.train.X, problem.held_out.X]))
     n, k = len(problem.train), len(problem.prior)
     labels = np.concatenate([problem.train.one_hot(k), problem.held_out.one_hot(k)])
     graph = KernelDensityGraph(

@@ -35,7 +35,7 @@ EXPONENTS = np.array([0.1, 1.0, 4.0, 20.0])
 
 def lent_graph(problem, held_out):
     everyone = problem.train + held_out
-    place = problem.partition.place(everyone.X)
+    place = problem.partition.locate(everyone.X)
     graph = KernelDensityGraph(
         problem.partition,
         place,
@@ -217,7 +217,7 @@ def test_the_power_of_an_overconfident_vote_is_below_one_and_of_a_timid_one_abov
 def test_the_search_at_the_nearest_polytope_goes_through_its_stages(problem):
     graph = KernelDensityGraph(
         problem.partition,
-        problem.partition.place(problem.train.X),
+        problem.partition.locate(problem.train.X),
         problem.train.one_hot(len(problem.prior)),
         printed_variances,
     )
@@ -230,7 +230,7 @@ def test_the_search_at_the_nearest_polytope_goes_through_its_stages(problem):
     stages = [lambda _: np.array([1.0, 2.0, 3.0]), lambda k: k + np.array([0.0, 0.25])]
     found, log_density = search_nearest_posterior(
         graph,
-        problem.partition.place(problem.held_out.X),
+        problem.partition.locate(problem.held_out.X),
         problem.held_out,
         problem.prior,
         stages,
@@ -246,11 +246,11 @@ def test_the_search_at_the_nearest_polytope_goes_through_its_stages(problem):
 def test_of_equally_good_exponents_the_first_stays(problem):
     graph = KernelDensityGraph(
         problem.partition,
-        problem.partition.place(problem.train.X),
+        problem.partition.locate(problem.train.X),
         problem.train.one_hot(len(problem.prior)),
         printed_variances,
     )
-    place = problem.partition.place(problem.held_out.X)
+    place = problem.partition.locate(problem.held_out.X)
     found, _ = search_nearest_posterior(
         graph,
         place,

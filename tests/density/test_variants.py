@@ -35,15 +35,15 @@ class Dense:
         self.codes = problem.forest.apply(self.X)
         _, first, inverse = np.unique(self.codes, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(first)
-        self.of_row = np.argsort(order)[inverse.ravel()]
+        self.polytope_of_row = np.argsort(order)[inverse.ravel()]
         self.polytopes = self.codes[first[order]]
-        self.size = np.bincount(self.of_row)
+        self.size = np.bincount(self.polytope_of_row)
         self.means = np.array(
-            [self.X[self.of_row == r].mean(axis=0) for r in range(len(self.size))]
+            [self.X[self.polytope_of_row == r].mean(axis=0) for r in range(len(self.size))]
         )
         self.squares = np.array(
             [
-                ((self.X[self.of_row == r] - self.means[r]) ** 2).sum(axis=0)
+                ((self.X[self.polytope_of_row == r] - self.means[r]) ** 2).sum(axis=0)
                 for r in range(len(self.size))
             ]
         )
@@ -218,7 +218,7 @@ def test_weighted_variances_survive_an_offset(problem):
     """Sums of w·x² cancel; about the mean of all rows they keep the digits that an offset of 1e6
     leaves in the rows themselves.
     """
-    train = problem.partition.place(problem.train.X)
+    train = problem.partition.locate(problem.train.X)
     graph = KernelDensityGraph(
         problem.partition, train, problem.train.one_hot(len(problem.prior)), published_variances
     )
@@ -284,7 +284,7 @@ def test_kdgraph(problem, lend):
 def test_the_automatic_floor_serves_every_variant(problem, variant):
     kdf = fitted(problem, variant=variant, floor="auto", alpha=0.2)
     log_density = kdf.posterior_(
-        kdf.graph_.query(problem.partition.place(problem.held_out.X), kdf.posterior_.exponents),
+        kdf.graph_.query(problem.partition.locate(problem.held_out.X), kdf.posterior_.exponents),
         kdf.graph_,
     )[1]
     rank = math.floor((len(problem.held_out) + 1) * 0.2)

@@ -321,7 +321,7 @@ def test_a_partition_survives_pickling(fitted):
     again = pickle.loads(pickle.dumps(partition))
     assert np.array_equal(again.encode(X), partition.encode(X))
     index = again.index(again.encode(X), np.eye(2)[(X[:, 0] > 0).astype(int)])
-    masses, nearest = index.masses(partition.encode(X[5:6]), np.array([2.0]))
+    masses, nearest = index.query(partition.encode(X[5:6]), np.array([2.0]))
     assert nearest.tolist() == [5] and masses.sum() > 1
 
 

@@ -69,7 +69,7 @@ def test_masses_and_nearest_polytopes_are_those_of_the_compiled_index(
         DeviceCodeIndex(codes, weights, WIDTHS, rows=rows, n_anchors=n_anchors, device=device),
     ]
     (expected, expected_nearest), (masses, nearest) = (
-        index.masses(queries, EXPONENTS) for index in indices
+        index.query(queries, EXPONENTS) for index in indices
     )
     np.testing.assert_allclose(masses, expected, rtol=ROUNDING, atol=0)
     assert np.array_equal(nearest, expected_nearest)

@@ -153,18 +153,18 @@ def test_no_bit_depends_on_the_threads_the_block_or_the_other_queries(monkeypatc
         np.random.default_rng(1).random((1100, 3)) < 0.5
     )
 
-    def masses(queries, n_jobs=1):
+    def query(queries, n_jobs=1):
         return CodeIndex(codes, weights, widths, n_jobs=n_jobs).query(queries, EXPONENTS)
 
-    expected, expected_nearest = masses(queries)
+    expected, expected_nearest = query(queries)
     for block, n_jobs in itertools.product((1, 7, 128, 1000), (1, 2)):
         monkeypatch.setattr(code_index, "_QUERY_BLOCK", block)
-        found, nearest = masses(queries, n_jobs)
+        found, nearest = query(queries, n_jobs)
         assert np.array_equal(found, expected) and np.array_equal(nearest, expected_nearest)
     order = np.random.default_rng(2).permutation(301)
-    assert np.array_equal(masses(queries[order], 2)[0], expected[order])
+    assert np.array_equal(query(queries[order], 2)[0], expected[order])
     for row in (0, 1, 300):
-        assert np.array_equal(masses(queries[[row]])[0][0], expected[row])
+        assert np.array_equal(query(queries[[row]])[0][0], expected[row])
 
 
 def test_one_exponent_gives_what_many_give_and_none_gives_the_nearest():

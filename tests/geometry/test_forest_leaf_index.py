@@ -50,7 +50,7 @@ def test_masses_and_nearest_polytopes_are_those_of_all_similarities(
 ):
     monkeypatch.setattr(leaf_index, "_MAX_VISIT_FRACTION", share)
     index, codes, class_weights, queries = problems[name]
-    masses, nearest = index.masses(queries, EXPONENTS)
+    masses, nearest = index.query(queries, EXPONENTS)
     expected, expected_nearest = dense(codes, class_weights, queries, EXPONENTS)
     assert masses.shape == (len(queries), class_weights.shape[1], len(EXPONENTS))
     np.testing.assert_allclose(masses, expected, rtol=ROUNDING, atol=0)
@@ -78,11 +78,11 @@ def test_no_bit_depends_on_the_way_of_counting_the_block_or_the_threads(
 
 
 @pytest.mark.parametrize(
-    ("leaf_size", "expected"), [(1, "masses_by_members"), (500, "masses_by_comparison")]
+    ("leaf_size", "expected"), [(1, "query_by_members"), (500, "query_by_comparison")]
 )
 def test_small_leaves_are_walked_over_and_large_ones_compared(monkeypatch, leaf_size, expected):
     called = []
-    for kernel in ("masses_by_members", "masses_by_comparison"):
+    for kernel in ("query_by_members", "query_by_comparison"):
         compiled = getattr(leaf_index.kernels, kernel)
         monkeypatch.setattr(
             leaf_index.kernels,

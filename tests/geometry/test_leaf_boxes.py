@@ -106,7 +106,7 @@ def test_no_training_row_is_outside_however_its_numbers_are_rounded(scale):
 
 
 def test_boxes_of_more_rows_are_wider(partition, blobs, queries):
-    place, there = partition.place(blobs[0]), partition.place(queries)
+    place, there = partition.locate(blobs[0]), partition.locate(queries)
     found = [
         LeafBoxes(partition, place, m).outside_by_feature(there, "distance")
         for m in (1, 3, 20, 600, 10_000)
@@ -126,7 +126,7 @@ def test_boxes_of_more_rows_are_wider(partition, blobs, queries):
 def test_neither_threads_nor_blocks_nor_other_rows_change_a_bit(
     blob_forest, partition, blobs, queries, outside, monkeypatch
 ):
-    train, there = partition.place(blobs[0]), partition.place(queries)
+    train, there = partition.locate(blobs[0]), partition.locate(queries)
     usual = LeafBoxes(partition, train, 3).outside_by_feature(there, outside)
     alone = [
         LeafBoxes(partition, train, 3).outside_by_feature(there[i : i + 1], outside)
@@ -165,11 +165,11 @@ def test_rows_that_the_forest_was_not_fitted_on_leave_no_leaf_without_a_box(
     partition, blobs, queries
 ):
     """Of four rows, in most leaves there is none."""
-    boxes = LeafBoxes(partition, partition.place(blobs[0][:4]))
+    boxes = LeafBoxes(partition, partition.locate(blobs[0][:4]))
     assert (boxes.node_box >= 0).sum() == sum(
         (tree.children_left < 0).sum() for tree in partition.trees
     )
-    assert np.isfinite(boxes.outside_by_feature(partition.place(queries), "distance")).all()
+    assert np.isfinite(boxes.outside_by_feature(partition.locate(queries), "distance")).all()
 
 
 def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
@@ -190,7 +190,7 @@ def test_behind_a_pipeline_they_are_in_the_transformed_space(blobs, queries):
 
 
 def test_what_is_not_of_that_forest_is_refused(partition, blobs):
-    place = partition.place(blobs[0])
+    place = partition.locate(blobs[0])
     boxes = LeafBoxes(partition, place)
     with pytest.raises(
         ValueError, match="codes and points are not of the forest whose boxes these are"

@@ -25,9 +25,9 @@ def assert_groups(found, codes):
             seen.append(row)
     number = {row: r for r, row in enumerate(seen)}
     rows = list(map(tuple, codes.tolist()))
-    assert found.of_row.tolist() == [number[row] for row in rows]
-    assert found.row.tolist() == [rows.index(row) for row in seen]
-    assert found.size.tolist() == [rows.count(row) for row in seen]
+    assert found.polytope_of_row.tolist() == [number[row] for row in rows]
+    assert found.representatives.tolist() == [rows.index(row) for row in seen]
+    assert found.sizes.tolist() == [rows.count(row) for row in seen]
 
 
 @settings(deadline=None, max_examples=60)

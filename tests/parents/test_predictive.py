@@ -205,7 +205,7 @@ class QuantileForest(RandomForestRegressor):
 def test_from_a_configuration(rows):
     """A class by its name on the command line, what it is asked, and with which arguments."""
     X, y = rows
-    here = "parent.regressor._target_=tests.parents.test_predicted.QuantileForest"
+    here = "parent.regressor._target_=tests.parents.test_predictive.QuantileForest"
     asked = [
         "parent.method=predict",
         "+parent.arguments.quantiles=[0.1,0.5,0.9]",

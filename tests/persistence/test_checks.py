@@ -44,12 +44,12 @@ def with_attribute(value: Any, name: str, attribute: Any) -> Any:
 
 REPLACED = {
     "a method": (
-        lambda: with_attribute(FittedModel(None), "gives", nn.ReLU()),
-        "an attribute would replace Model.gives",
+        lambda: with_attribute(FittedModel(None), "supports", nn.ReLU()),
+        "an attribute would replace FittedModel.supports",
     ),
     "a property": (
         lambda: with_attribute(FittedModel(None), "takes_groups", True),
-        "an attribute would replace Model.takes_groups",
+        "an attribute would replace FittedModel.takes_groups",
     ),
     "a method of a base": (
         lambda: with_attribute(LogisticRegression(), "get_params", nn.ReLU()),
@@ -73,7 +73,7 @@ REPLACED = {
     ),
     "a name that is none": (
         lambda: with_attribute(FittedModel(None), 3, 1),
-        "3 cannot be an attribute of a Model",
+        "3 cannot be an attribute of a FittedModel",
     ),  # pyright: ignore
 }
 
@@ -298,7 +298,7 @@ def test_a_prediction_imports_and_calls_nothing_that_the_file_names(payload):
     model = from_bytes(content, "it", trust=["payload_module", fit]).value
     assert not payload.exists()
     with pytest.raises(ValueError, match=r"must give a torch\.nn\.Module"):
-        model.ask(["distribution"], np.zeros((6, 1, 4, 4)))
+        model.predict_outputs(["distribution"], np.zeros((6, 1, 4, 4)))
     assert (
         payload.exists()
     )  # the attack works where all of it is admitted, so what refuses it is tested

@@ -172,7 +172,7 @@ def test_a_function_is_not_read_only_because_its_package_is_known(name):
             "module 'kdgraph.density.classifiers' has no attribute 'Gone'",
         ),
         ("kdgraph.density.gone:Gone", "No module named 'kdgraph.density.gone'"),
-        ("kdgraph.density.graph:KernelDensityGraph.visit", "is another thing"),
+        ("kdgraph.density.graph:KernelDensityGraph.query", "is another thing"),
     ],
 )
 def test_a_known_package_gives_its_own_classes_only(name, what):

@@ -102,8 +102,8 @@ def largest_column(table: str, key: str, frame: pd.DataFrame) -> tuple[np.ndarra
     Examples
     --------
     >>> import pandas as pd
-    >>> largest, names = largest_column("t", "group", pd.DataFrame({"black": [0.2, 0.5, 0.0], "white": [0.7, 0.5, 0.0]}))
-    >>> [names[i] for i in largest]
+    >>> max_value, names = largest_column("t", "group", pd.DataFrame({"black": [0.2, 0.5, 0.0], "white": [0.7, 0.5, 0.0]}))
+    >>> [names[i] for i in max_value]
     ['white', 'black', 'other']
     """
     frame = frame.apply(typed)

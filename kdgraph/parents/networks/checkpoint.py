@@ -117,7 +117,7 @@ def _progress_bar(console: Console) -> Bar:
 def _format_seconds(seconds: float) -> str:
     """3725 → ``1:02:05``, 65 → ``1:05``.
 
-    >>> _clock(3725.2), _clock(65)
+    >>> _format_seconds(3725.2), _format_seconds(65)
     ('1:02:05', '1:05')
     """
     minutes, s = divmod(round(seconds), 60)

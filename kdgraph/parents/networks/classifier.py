@@ -197,20 +197,20 @@ class NetworkClassifier(ClassifierMixin, Network):
             np.random.default_rng([more["seed"], *_OUTLIER_STREAM]),
         )
         draw = (
-            exposure.outlier_source.like(rows, rng)
+            exposure.outlier_source.make_sampler(rows, rng)
             if X_outliers is None
             else row_sampler(to_float32(X_outliers))
         )
 
         def beside() -> OutlierLoss | None:
-            found = exposure.beside(module, rows, draw, options.device, rng)
-            self.exposure_ = dict(found.learnt) if found else {}
+            found = exposure.auxiliary_loss(module, rows, draw, options.device, rng)
+            self.exposure_ = dict(found.fitted_values) if found else {}
             return found
 
         self.exposure_history_ = []
         if exposure.start == "scratch":
             return self._train_with_best_weight(
-                module, examples, validation, options, **more, beside=beside()
+                module, examples, validation, options, **more, auxiliary_loss=beside()
             )
         trained = self._train_with_best_weight(module, examples, validation, options, **more)
         tuning = replace(

@@ -376,7 +376,7 @@ class Acet(Ceda):
                 (0.0, 1.0) if are_images else None,
             )
 
-        return replace(beside, harder=harder)
+        return replace(beside, transform=harder)
 
 
 def projected_gradient_ascent(

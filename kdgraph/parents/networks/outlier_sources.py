@@ -74,7 +74,7 @@ class NoiseOutliers(OutlierSource):
     Examples
     --------
     >>> rows = np.array([[0, 5], [1, 7]], dtype=np.float32)
-    >>> drawn = NoiseOutliers().like(rows, np.random.default_rng(0))(100, np.random.default_rng(1))
+    >>> drawn = NoiseOutliers().make_sampler(rows, np.random.default_rng(0))(100, np.random.default_rng(1))
     >>> drawn.min(axis=0).round(1).tolist(), drawn.max(axis=0).round(1).tolist()
     ([0.0, 5.0], [1.0, 7.0])
     """
@@ -154,7 +154,7 @@ class MixedOutliers(OutlierSource):
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
         """What draws from each part for training rows Float32[n, …]."""
-        draws = [part.like(rows, rng) for part in self.sources.values()]
+        draws = [part.make_sampler(rows, rng) for part in self.sources.values()]
 
         def draw(n: int, rng: np.random.Generator) -> np.ndarray:
             sizes = np.diff(np.linspace(0, n, len(draws) + 1).round().astype(int)).tolist()

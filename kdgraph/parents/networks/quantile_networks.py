@@ -147,7 +147,7 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
     Examples
     --------
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
-    >>> network = LevelNetwork(max_epochs=2, device="cpu", random_state=0).fit(X, X[:, 0])
+    >>> network = SimultaneousQuantileNetwork(max_epochs=2, device="cpu", random_state=0).fit(X, X[:, 0])
     >>> network.predict_dist(X[:3]).ppf(np.array([0.005, 0.5, 0.995])).shape
     (3, 3)
     """

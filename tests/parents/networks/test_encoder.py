@@ -221,7 +221,7 @@ def test_both_phases_report_their_progress(factory):
     network(f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=seen.append).fit(
         *discs()
     )
-    assert [(p.stage, p.epoch, p.of) for p in seen] == [
+    assert [(p.stage, p.epoch, p.max_epochs) for p in seen] == [
         ("pretraining", e, 3) for e in (1, 2, 3)
     ] + [("training", e, 2) for e in (1, 2)]
 

@@ -88,7 +88,7 @@ def test_units_stay_as_often_as_they_should(fitted):
 
 
 def test_the_sample_is_on_the_scale_of_the_outcome(fitted, rows):
-    outputs, units = fitted.outputs_by_mask(rows[0][:5])[..., 0], fitted.scale_
+    outputs, units = fitted.outputs_by_mask(rows[0][:5])[..., 0], fitted.target_scaler_
     known = np.sort(np.exp(units.center + units.spread * outputs), axis=1)
     np.testing.assert_allclose(fitted.predict_dist(rows[0][:5]).x, known, rtol=1e-12)
     np.testing.assert_allclose(fitted.predict(rows[0][:5]), known.mean(axis=1), rtol=1e-12)
@@ -99,7 +99,9 @@ def test_without_masks_it_is_the_weight_scaling_rule(fitted, rows):
     it.
     """
     scaled = MultilayerPerceptronRegressor(**SMALL, head="lognormal").fit(*rows)
-    np.testing.assert_array_equal(scaled.predict_parameters(rows[0]), fitted.outputs(rows[0]))
+    np.testing.assert_array_equal(
+        scaled.predict_parameters(rows[0]), fitted.predict_parameters(rows[0])
+    )
     assert scaled.dispersion_ is not None
     spread = scaled.target_scaler_.spread * scaled.dispersion_
     f = (

@@ -145,7 +145,7 @@ def test_a_step_is_that_of_the_loss_written_out(exposure, cost_gradient):
     options = training.TrainingOptions(
         optimizer="sgd", learning_rate=0.1, batch_size=30, max_epochs=1, patience=None
     )
-    beside = exposure.beside(module, X, lambda n, rng: Z, "cpu", np.random.default_rng(0))
+    beside = exposure.auxiliary_loss(module, X, lambda n, rng: Z, "cpu", np.random.default_rng(0))
     training.train(module, data, cross_entropy, options, seed=0, auxiliary_loss=beside)
     np.testing.assert_allclose(module.weight.detach().numpy(), W, rtol=1e-5)
 
@@ -494,7 +494,7 @@ def test_an_encoder_is_pretrained_once_and_tuned_whole():
         (
             OutlierExposure(outliers=NoiseOutliers(smoothed_fraction=2)),
             {},
-            "exposure.outliers.smoothed must be in [0, 1], got 2",
+            "exposure.outliers.smoothed_fraction must be in [0, 1], got 2",
         ),
         (
             OutlierExposure(),

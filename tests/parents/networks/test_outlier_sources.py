@@ -41,7 +41,7 @@ ALL = [NoiseOutliers(), PermutedOutliers(smoothed_fraction=0.5), outlier_source_
 @pytest.mark.parametrize("outliers", ALL, ids=["noise", "permuted", "mixed"])
 @pytest.mark.parametrize("rows", [vectors(), images()], ids=["vectors", "images"])
 def test_they_are_like_the_training_rows_and_follow_from_the_generator(outliers, rows):
-    before, draw = rows.copy(), outliers.like(rows, rng())
+    before, draw = rows.copy(), outliers.make_sampler(rows, rng())
     one, again, other = draw(33, rng(1)), draw(33, rng(1)), draw(33, rng(2))
     assert one.shape == (33, *rows.shape[1:]) and one.dtype == np.float32
     np.testing.assert_array_equal(one, again)

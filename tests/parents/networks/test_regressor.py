@@ -107,9 +107,9 @@ def test_no_constant_outputs_have_a_lower_loss(head):
     """The best that is the same for all rows, by search: not below by more than Float32 sums, and a
     little off it is above.
     """
-    targets = head.targets(Y, head.units(Y, W))
+    targets = head.loss_targets(Y, head.fit_scaler(Y, W))
     inputs = torch.from_numpy(targets), torch.from_numpy(W.astype(np.float32))
-    constant = head.constant(targets.astype(float), W)
+    constant = head.best_constant_output(targets.astype(float), W)
 
     def loss(outputs: np.ndarray) -> float:
         return float(

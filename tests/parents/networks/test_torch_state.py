@@ -192,7 +192,7 @@ def test_recording_is_not_written_over_and_leaves_no_hook():
     with (
         torch.no_grad(),
         record_layers(module, ["", "0", "1"]) as run_it,
-        record_layers(module, ["2"], inputs=True) as into_last,
+        record_layers(module, ["2"], record_inputs=True) as into_last,
     ):
         outputs, before, after = run_it(batch)
         (entering,) = into_last(batch)

@@ -320,7 +320,7 @@ def test_what_is_reported(monkeypatch):
         report=reports.append,
         stage="warming up",
     )
-    assert [(r.epoch, r.of, r.seconds_left, r.stage) for r in reports] == [
+    assert [(r.epoch, r.max_epochs, r.seconds_left, r.stage) for r in reports] == [
         (e, 6, 10.0 * (6 - e), "warming up") for e in range(1, 7)
     ]
     assert [(r.loss, r.validation_loss) for r in reports] == [
