@@ -42,7 +42,7 @@ class Uncalibrated(PostHocClassifier):
     def _fit_after(self, train: Rows, calibration: Rows) -> None:
         self.calibrated_ = self.estimator_
 
-    def _behind(self, calibrator: Any, train: Rows, rows: Rows) -> Any:
+    def _fit_behind_parent(self, calibrator: Any, train: Rows, rows: Rows) -> Any:
         """A clone of ``calibrator`` behind the fitted parent, fitted with these calibration
         ``rows``; seeded by us if it has no seed.
         """
@@ -302,7 +302,8 @@ class LinearPool(Uncalibrated):
         if not members:
             raise ParameterError("members must name at least one calibrator, got none")
         self.members_ = {
-            name: self._behind(member, train, calibration) for name, member in members.items()
+            name: self._fit_behind_parent(member, train, calibration)
+            for name, member in members.items()
         }
 
     def predict_proba(self, X) -> np.ndarray:

@@ -16,9 +16,6 @@ from kdgraph.parents import PrecomputedScores
 
 PARENT = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 3))))
 ALONE = FrozenEstimator(PrecomputedScores().fit(np.empty((0, 2))))
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:the confidence of .* goes up and down"
-)  # as narrow bandwidths on few rows should
 
 
 def drawn(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -200,7 +197,7 @@ def test_a_class_for_which_no_kernel_is_wide_enough_has_its_precision_and_is_nam
     with pytest.warns(
         UserWarning,
         match=(
-            r"^the fit of 0 reaches a bound: the confidence there is the share of right calibration"
+            r"^the fit of 0 reaches a bound: the confidence there is the accuracy of the calibration"
             r" rows$"
         ),
     ):

@@ -166,10 +166,11 @@ def test_the_preset_names_its_candidates(parent, rows):
 def test_where_nothing_can_cross_validate_the_default_is_used(parent, rows):
     X, _, X_calibration, _, _ = rows
     always = parent.predict(X_calibration)
-    for default, said in ((None, "the parent stays as it is"), ("precision", "precision is used")):
-        sentence = (
-            rf"^fewer than two calibration rows are right, or wrong: nothing can be judged, {said}$"
-        )
+    for default, said in (
+        (None, "the parent stays uncalibrated"),
+        ("precision", "precision is used"),
+    ):
+        sentence = rf"^fewer than two calibration rows are correct, or incorrect: cross-validation is impossible, {said}$"
         best = BestConfidence(parent, candidates=CANDIDATES, default=default)
         with pytest.warns(UserWarning, match=sentence):
             best.fit(X, parent.predict(X), X_calibration=X_calibration, y_calibration=always)

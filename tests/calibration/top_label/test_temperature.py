@@ -330,7 +330,7 @@ def test_rows_that_are_all_right_leave_the_precision(kind, fallback):
 
 def test_a_class_that_does_not_converge_is_named(monkeypatch):
     X, y = drawn()
-    monkeypatch.setattr("kdgraph.calibration.top_label.temperature._SLACK", 0.0)
+    monkeypatch.setattr("kdgraph.calibration.top_label.temperature._GRADIENT_TOLERANCE", 0.0)
     sentence = "did not converge: a better confidence may exist"
     assert said(X, y, by_class=True)[1] == [f"the fit of 0, 1, 2 {sentence}"]
     assert said(X, y, awards=True)[1] == [f"the fit of any class {sentence}"]
