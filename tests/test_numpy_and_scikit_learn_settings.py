@@ -55,7 +55,6 @@ X, Y = make_moons(150, noise=0.2, random_state=0)
 ROWS = {"array": X, "frame": pd.DataFrame(X, columns=["width", "height"])}
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*learnt nothing"),
-    pytest.mark.filterwarnings("ignore:.*is not what the shares"),
     pytest.mark.filterwarnings(
         "ignore:X has feature names"
     ),  # scikit-learn's own, of a pipeline fitted under another setting

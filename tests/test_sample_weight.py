@@ -50,7 +50,6 @@ ROUNDING = 1e-6
 """
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*the (confidence|temperature) there is"),
-    pytest.mark.filterwarnings("ignore:the confidence of .* is not what"),
     pytest.mark.filterwarnings("ignore:.*learnt nothing"),
 ]
 

@@ -74,8 +74,8 @@ def _look(model: FittedModel, predictions: Sequence[Predictions]) -> None:
     """
     said = next(found for found in predictions if found.on == "test").parent
     for part in model.post_hoc.values():
-        if hasattr(part, "look_at_new") and "proba" in said:
-            part.look_at_new(TopLabel.of(said["proba"]))
+        if hasattr(part, "warn_of_unseen_scores") and "proba" in said:
+            part.warn_of_unseen_scores(TopLabel.of(said["proba"]))
 
 
 def answers_of(model: FittedModel, metrics: Mapping[str, Any]) -> list[str]:

@@ -1,10 +1,8 @@
-"""What local calibrators share: where they look, in which bins, how far, and what they say where
-nobody is near.
+"""Local recalibration (LoRe, Luo et al. 2022).
 
-Local recalibration (LoRe): the confidence of a row is the share of right predictions among
-calibration rows that are like it.
-
-Local recalibration of whole rows: class shares among calibration rows that are like a row.
+The confidence of a row is a kernel-weighted accuracy of similar calibration rows in the same bin of
+confidence. :class:`LocalRecalibration` calibrates the top label, :class:`LocalClassShares` full rows
+of probabilities; :class:`Local` chooses the bandwidth and the bins for both.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from kdgraph.base import PostHocClassifier, Rows
 from kdgraph.base.rows import check_per_row, concatenate_rows
 from kdgraph.calibration.groupwise import known_groups
 from kdgraph.calibration.local.neighbours import NO_GROUP, LocalKernel, Neighbours, Places, Sight
-from kdgraph.calibration.top_label.base import TopLabelCalibrator, filled, fills_rows
+from kdgraph.calibration.top_label.base import TopLabelCalibrator, fill_rows, fills_rows
 from kdgraph.features import FeatureMap
 from kdgraph.metrics import TopLabel
 from kdgraph.metrics.reliability_bins import bin_edges
@@ -30,15 +28,16 @@ from kdgraph.parameters import Count, Positive
 from kdgraph.smoothing import check_bandwidths
 
 BANDWIDTHS = (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 12.8)
-"""What "cv" chooses γ from: from a row's nearest neighbours to its whole bin."""
+"""Candidates of γ for "cv": from a row's nearest neighbours to its whole bin."""
 BINS = (1, 5, 15)
-"""What "cv" chooses the number of bins from: none, and the two that Luo et al. use."""
+"""Candidates of the number of bins for "cv": no bins, and the two numbers of Luo et al."""
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """One number of bins at several bandwidths: squared errors of left-out rows Float[b, n], and
-    the median effective rows, Float[b].
+    """Leave-one-out results of one number of bins at several bandwidths.
+
+    ``error``, Float[b, n], are squared errors; ``n_eff``, Float[b], are median effective rows.
     """
 
     bins: int
@@ -47,15 +46,16 @@ class _Tried:
     n_eff: np.ndarray
 
     def brier(self, weight: np.ndarray) -> np.ndarray:
-        """Float[b], for rows with weights Float[n]."""
+        """Return the Brier scores, Float[b], for weights Float[n]."""
         return np.average(self.error, axis=1, weights=weight)
 
 
 def _best(tried: Sequence[_Tried], weight: np.ndarray, *, simplest: bool) -> tuple[float, int]:
-    """Bandwidth and bins with the least Brier score; or, within a standard error of it, the fewest
-    bins and the most effective rows.
+    """Return the bandwidth and the number of bins with the least Brier score.
 
-    Of equally good ones the first: the fewest bins, and the widest bandwidth.
+    ``simplest``: among settings within one standard error of the least, those with the fewest bins,
+    and of these the one with the most effective rows. Ties go to the first setting, which has the
+    fewest bins and the widest bandwidth.
     """
     errors = np.concatenate([each.error for each in tried])
     settings = [(float(gamma), each.bins) for each in tried for gamma in each.bandwidths]
@@ -72,10 +72,9 @@ def _best(tried: Sequence[_Tried], weight: np.ndarray, *, simplest: bool) -> tup
 
 @dataclass(eq=False, repr=False)
 class Local:
-    """What a subclass is fitted with beside its parent, and what it learns of the calibration rows.
-    Ours around Luo et al., Eq. 6.
+    """Mixin of local calibrators: features, bins and bandwidth (around Luo et al., Eq. 6).
 
-    It stands before the calibrator that a subclass is.
+    It precedes the calibrator in the bases of a subclass.
 
     Parameters
     ----------
@@ -126,19 +125,21 @@ class Local:
 
     @property
     def paper_protocol(self) -> str | None:
-        """Where the feature map knows only rows that it was fitted on: "transductive", for test
-        rows must be among these.
+        """Name "transductive" if the feature map cannot transform new rows, else None.
+
+        Test rows must then be among the rows of the fit.
         """
         return "transductive" if self._joint else None
 
     @property
     def takes_groups(self) -> bool:
-        """Whether it wants to know which group a row belongs to."""
+        """True if the kernel needs the group of each row."""
         return self.kernel == "group"
 
     def fit(self, X, y, sample_weight=None, *, X_test=None, **calibration):
-        """As :meth:`~kdgraph.base.PostHocClassifier.fit`; ``X_test``: rows to embed with
-        calibration rows, where the map is joint.
+        """Fit as :meth:`~kdgraph.base.PostHocClassifier.fit` does.
+
+        ``X_test`` are rows to embed together with calibration rows, if the map is transductive.
         """
         self._embedded_with = X_test
         try:
@@ -147,9 +148,7 @@ class Local:
             del self._embedded_with
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record; ``n_eff`` is the median over calibration rows of the
-        effective number of rows near them.
-        """
+        """Return the fitted values for the record; ``n_eff`` is the median over calibration rows."""
         return {
             "bandwidth": self.bandwidth_,
             "bins": self.bins_,
@@ -158,9 +157,7 @@ class Local:
         }
 
     def predict_n_eff(self, X, groups=None) -> np.ndarray:
-        """Float[n]: the effective number of calibration rows behind each confidence, (Σw)² / Σw²; 0
-        where none was near.
-        """
+        """Return the effective number of calibration rows, (Σw)² / Σw², Float[n]; 0 without any."""
         X = self._validate_X(X)
         return self._around(X, self.estimator_.predict_proba(X), groups)[1]
 
@@ -173,13 +170,11 @@ class Local:
         )
 
     def _own(self, proba: np.ndarray) -> np.ndarray:
-        """Float[m] or Float[m, K]: what the parent says by itself."""
+        """Return the output of the parent, Float[m] or Float[m, K]."""
         raise NotImplementedError
 
     def _learn(self, rows: Rows, proba: np.ndarray, values: np.ndarray) -> None:
-        """Learn from calibration rows, of which the parent says ``proba``: Float[n, K], with values
-        Float[n] or Float[n, K].
-        """
+        """Fit to calibration rows with the parent's probabilities and values to average."""
         values = np.asarray(values, dtype=np.float64)
         self.map_ = self._fitted_map(rows.X)
         self.groups_ = np.unique(self._groups_given(rows)) if self.takes_groups else np.empty(0)
@@ -203,7 +198,7 @@ class Local:
         self.n_eff_ = float(np.median(n_eff))
 
     def _chosen(self, near: Neighbours, here: Places, sight: Sight) -> Neighbours:
-        """The rows in as many bins as were chosen, with the bandwidth."""
+        """Choose bandwidth and bins, and return the rows in these bins."""
         gammas = (
             sorted(self.bandwidths, reverse=True)
             if self.bandwidth == "cv"
@@ -227,9 +222,7 @@ class Local:
     def _judged(
         self, near: Neighbours, here: Places, gammas: Sequence[float], sight: Sight
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of each bandwidth: the squared error of each calibration row, left out, Float[b, n], and
-        the median n_eff, Float[b].
-        """
+        """Return leave-one-out squared errors, Float[b, n], and median n_eff, Float[b]."""
         said, n_eff, _ = near.said(here, gammas, sight, leave_one_out=True, n_jobs=self.n_jobs)
         return np.square(said - near.values).reshape(len(gammas), len(near.values), -1).sum(
             axis=2
@@ -238,9 +231,7 @@ class Local:
     def _around(
         self, X: Any, proba: np.ndarray, groups: Any = None
     ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
-        """Around each row of X: mean Float[m] or Float[m, K], n_eff Float[m], and how many rows had
-        to fall back on what.
-        """
+        """Return mean, n_eff and the number of fallbacks around each row of X."""
         sight = Sight(self.kernel, self.estimator_, self.map_)
         here = self._places(X, proba, groups, sight)
         mean, n_eff, counts = self.neighbours_.said(
@@ -280,9 +271,7 @@ class Local:
         )
 
     def _positions(self, groups: Any, n: int) -> np.ndarray:
-        """Int[n]: positions among ``groups_``; of a group that is not among them,
-        :data:`NO_GROUP`.
-        """
+        """Return positions among ``groups_``, Int[n]; :data:`NO_GROUP` for other groups."""
         if not len(self.groups_):
             return np.zeros(n, dtype=np.intp)
         if groups is None:
@@ -294,8 +283,7 @@ class Local:
 
 @dataclass(eq=False, repr=False)
 class LocalRecalibration(Local, TopLabelCalibrator):
-    """LoRe (Luo et al.): the kernel-weighted share of right predictions among calibration rows in
-    the same bin of confidence.
+    """LoRe (Luo et al.): kernel-weighted accuracy of calibration rows in the same bin.
 
     Parameters
     ----------
@@ -341,17 +329,13 @@ class LocalRecalibration(Local, TopLabelCalibrator):
     """
 
     def predict_confidence(self, X, groups=None) -> np.ndarray:
-        """Float[n] in [0, 1]: the probability that :meth:`predict` is right; ``groups``, [n], for
-        the kernel "group".
-        """
+        """Return the probability that :meth:`predict` is correct, Float[n]; ``groups`` are [n]."""
         return self._said(X, groups)[2]
 
     @available_if(fills_rows)
     def predict_proba(self, X, groups=None) -> np.ndarray:
-        """Float[n, K]: rows with the confidence at the predicted class; finite, and they sum to
-        1.
-        """
-        return filled(*self._said(X, groups))
+        """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
+        return fill_rows(*self._said(X, groups))
 
     def _said(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
         X = self._validate_X(X)
@@ -368,8 +352,7 @@ class LocalRecalibration(Local, TopLabelCalibrator):
 
 @dataclass(eq=False, repr=False)
 class LocalClassShares(Local, PostHocClassifier):
-    """LoRe for whole rows: the kernel-weighted shares of all classes among calibration rows in the
-    same bin of confidence. Ours.
+    """LoRe for full rows: kernel-weighted class frequencies of calibration rows in the same bin.
 
     Unlike :class:`LocalRecalibration` it may predict another class than the parent.
 
@@ -382,7 +365,7 @@ class LocalClassShares(Local, PostHocClassifier):
     Notes
     -----
     p̂'ₖ(x) = Σ k(x, xᵢ) 1[yᵢ = k] / Σ k(x, xᵢ), over rows with like confidence in whatever class:
-    Eq. 6 of Luo et al., UAI 2022, with labels in the place of right predictions.
+    Eq. 6 of Luo et al., UAI 2022, with labels in place of correctness. Original to kdgraph.
 
     Examples
     --------
@@ -395,13 +378,13 @@ class LocalClassShares(Local, PostHocClassifier):
     """
 
     def predict_proba(self, X, groups=None) -> np.ndarray:
-        """Float[n, K]: rows are finite and sum to 1; ``groups``, [n], for the kernel "group"."""
+        """Return rows of probabilities that sum to 1, Float[n, K]; ``groups`` are [n]."""
         X = self._validate_X(X)
         found = np.clip(self._around(X, self.estimator_.predict_proba(X), groups)[0], 0.0, 1.0)
         return found / found.sum(axis=1, keepdims=True)
 
     def predict(self, X, groups=None) -> np.ndarray:
-        """[n] labels: those of the largest shares; ``groups``, [n], for the kernel "group"."""
+        """Return the labels of the largest probabilities, [n]; ``groups`` are [n]."""
         largest = self.predict_proba(X, groups).argmax(axis=1)
         return self.classes_[largest]
 

@@ -12,7 +12,7 @@ from kdgraph.calibration.top_label.curves import (
 )
 from kdgraph.calibration.top_label.kernel_density import KernelDensityConfidence
 from kdgraph.calibration.top_label.selection import BestConfidence
-from kdgraph.calibration.top_label.shrinkage import ClassPrecision, PooledCalibrator
+from kdgraph.calibration.top_label.shrinkage import ClassPrecision, ShrinkageCalibrator
 from kdgraph.calibration.top_label.temperature import TemperatureScaling
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "HistogramBinning",
     "IsotonicConfidence",
     "KernelDensityConfidence",
-    "PooledCalibrator",
+    "ShrinkageCalibrator",
     "TemperatureScaling",
     "TopLabelCalibrator",
     "VennAbers",

@@ -115,4 +115,4 @@ def test_a_row_of_weight_two_is_two_rows():
     weighted._fit_scores(Rows(X, y, weight.astype(float)))
     twice = fitted(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     for a, b in zip(weighted.curves_, twice.curves_, strict=True):
-        np.testing.assert_allclose(a["share"], b["share"], atol=1e-15)
+        np.testing.assert_allclose(a["accuracy"], b["accuracy"], atol=1e-15)

@@ -46,7 +46,7 @@ def test_what_is_learnt_is_arrays():
     X, y = drawn()
     model = IsotonicConfidence(PARENT).fit(X, y, X_calibration=X, y_calibration=y)
     assert all(
-        set(curve) == {"score", "share"} and (np.diff(curve["share"]) >= 0).all()
+        set(curve) == {"score", "accuracy"} and (np.diff(curve["accuracy"]) >= 0).all()
         for curve in model.curves_
     )
 

@@ -20,7 +20,7 @@ from kdgraph.calibration.top_label import (
     HistogramBinning,
     TemperatureScaling,
 )
-from kdgraph.calibration.top_label.base import folds_of
+from kdgraph.calibration.top_label.base import draw_folds
 from kdgraph.components import build
 from kdgraph.config import compose
 from kdgraph.density import DensityGate
@@ -58,7 +58,7 @@ def naive_losses(parent, name, X, y, seed) -> np.ndarray:
     proba = parent.predict_proba(X)
     right = proba.argmax(axis=1) == y
     fold, confidence = (
-        folds_of(proba.argmax(axis=1), right, 5, np.random.RandomState(seed)),
+        draw_folds(proba.argmax(axis=1), right, 5, np.random.RandomState(seed)),
         proba.max(axis=1),
     )
     for f in range(5):
@@ -163,13 +163,14 @@ def test_the_preset_names_its_candidates(parent, rows):
     )
 
 
-def test_where_nothing_can_be_judged_the_default_is_used(parent, rows):
+def test_where_nothing_can_cross_validate_the_default_is_used(parent, rows):
     X, _, X_calibration, _, _ = rows
     always = parent.predict(X_calibration)
-    for default, said in ((None, "the parent stays as it is"), ("precision", "precision is used")):
-        sentence = (
-            rf"^fewer than two calibration rows are right, or wrong: nothing can be judged, {said}$"
-        )
+    for default, said in (
+        (None, "the parent stays uncalibrated"),
+        ("precision", "precision is used"),
+    ):
+        sentence = rf"^fewer than two calibration rows are correct, or incorrect: cross-validation is impossible, {said}$"
         best = BestConfidence(parent, candidates=CANDIDATES, default=default)
         with pytest.warns(UserWarning, match=sentence):
             best.fit(X, parent.predict(X), X_calibration=X_calibration, y_calibration=always)
