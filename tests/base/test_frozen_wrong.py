@@ -179,8 +179,8 @@ def test_a_classifier_of_scores_alone(parent):
     message = refusal(ScoreMap(parent()))
     advice = f"CalibratedClassifierCV({parent.__name__}())"
     start = (
-        f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; let its scores"
-        " become probabilities: "
+        f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; convert its scores to"
+        " probabilities: "
     )
     assert message == start + advice
     ScoreMap(pasted(message), random_state=0).fit(X, Y).predict_proba(X)
@@ -192,13 +192,13 @@ def test_regressors_that_predict_no_distributions():
         message = refusal(LocalPit(parent()))
         assert (
             message
-            == f"{start}{parent.__name__}; wrap it: PredictiveRegressor({parent.__name__}())"
+            == f"{start}{parent.__name__}; wrap it: ProbabilisticRegressor({parent.__name__}())"
         )
         assert isinstance(pasted(message).regressor, parent)
     assert np.isfinite(LocalPit(pasted(message), random_state=0).fit(X, X[:, 0]).predict(X)).all()
     rest = (
         "; pass one that predicts distributions, such as GaussianLinear(), or another library's in"
-        " PredictiveRegressor"
+        " ProbabilisticRegressor"
     )
     assert refusal(LocalPit(LinearRegression())) == f"{start}LinearRegression{rest}"
     pipeline = make_pipeline(StandardScaler(), LinearRegression())

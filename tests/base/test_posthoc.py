@@ -387,8 +387,8 @@ FROZEN = FrozenEstimator(LogisticRegression().fit(X, Y))
             {},
             TypeError,
             (
-                "Recorder needs an estimator with predict_proba, got LinearSVC; let its scores"
-                " become probabilities: CalibratedClassifierCV(LinearSVC())"
+                "Recorder needs an estimator with predict_proba, got LinearSVC; convert its scores to"
+                " probabilities: CalibratedClassifierCV(LinearSVC())"
             ),
         ),
         (recorder(calibration_size=0), {}, ValueError, "calibration_size must be in (0, 1), got 0"),

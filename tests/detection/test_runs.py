@@ -208,7 +208,7 @@ def test_a_model_of_sets_says_nothing_of_a_row_by_itself(parts):
     with pytest.raises(
         TypeError,
         match=(
-            "TreeHamming scores sets of rows, and says nothing of a row by itself; ask score_sets"
+            "TreeHamming scores sets of rows and has no score for a single row; use score_sets"
         ),
     ):
         model.ask(["proba", "ood_score"], splits.test.X)

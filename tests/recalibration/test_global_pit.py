@@ -251,7 +251,7 @@ def test_few_rows_are_told():
             (
                 "GlobalPit needs an estimator with predict_dist, got LinearRegression; pass one"
                 " that predicts distributions, such as GaussianLinear(), or another library's in"
-                " PredictiveRegressor"
+                " ProbabilisticRegressor"
             ),
         ),
         (
