@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from kdgraph.smoothing import rms_of
 
 ODIN_STEP_SIZES = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
-"""Candidates for the step size ε of ODIN if it is "auto": none, and the six of Hsu et al. (2020)."""
+"""Candidates for the step size ε of ODIN with "auto": none, and the six of Hsu et al. (2020)."""
 
 
 @dataclass(frozen=True)

@@ -187,9 +187,9 @@ def check_state(cls: type, state: Any) -> None:
 def called_names(value: Any) -> Sequence[str]:
     """Return what ``value`` imports or calls by a name that it holds.
 
-    Its class has a method ``called_names`` if there is such a name.
+    Its class has a method ``imported_names`` if there is such a name.
     """
-    method = getattr(type(value), "called_names", None)
+    method = getattr(type(value), "imported_names", None)
     return () if method is None else method(value)
 
 

@@ -79,7 +79,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it_and_a_saved_one_says_the_sa
 
 def test_few_rows_and_rows_that_are_all_alike():
     with pytest.warns(
-        UserWarning, match="k=100 neighbours were asked for, and there are 3 rows: all are taken"
+        UserWarning, match="k=100 is more than the 3 training rows; all of them are used as neighbours"
     ):
         near = NearestNeighbourRegressor().fit(np.full((3, 2), 7.0), [1.0, 2.0, 6.0])
     np.testing.assert_allclose(
