@@ -134,7 +134,7 @@ def test_t_sne_knows_its_own_rows_alone(table, mlp):
         found.transform(mlp, X[58:63])
     assert (
         str(caught.value)
-        == "t-SNE has no place for rows that it was not fitted on, and row 2 and 2 more are new;"
+        == "t-SNE cannot embed rows that it was not fitted on, and row 2 and 2 more are new;"
         " use pca or umap"
     )
     again = FeatureMap(reduce="tsne", dimensions=2, random_state=0).fit(mlp, X[:60])

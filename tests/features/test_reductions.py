@@ -161,7 +161,7 @@ def test_t_sne_has_no_place_for_new_rows(rows, which, features):
         TsneEmbedding(2, 0).fit(features).transform(asked)
     assert (
         str(caught.value)
-        == f"t-SNE has no place for rows that it was not fitted on, and {which} new; use pca or"
+        == f"t-SNE cannot embed rows that it was not fitted on, and {which} new; use pca or"
         " umap"
     )
 
