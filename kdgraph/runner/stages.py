@@ -67,7 +67,7 @@ def fit(
         **alive,
     )
     check_rows(parent, estimator, train)
-    encoded = build(preprocess).around(estimator, train, has_missing=has_missing)
+    encoded = build(preprocess).wrap(estimator, train, has_missing=has_missing)
     with errors_by_key("parent", parent):
         encoded.fit(train.X, train.y)
     warn_precision_loss(

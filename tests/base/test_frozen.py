@@ -137,8 +137,8 @@ def test_rows_are_split_if_training_rows_are_required():
 def test_frozen_regressors_warn_too():
     parent = FrozenEstimator(NearestNeighbourRegressor(k=20).fit(X[SEEN], TARGET[SEEN]))
     expected = (
-        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestNeighbourRegressor was not"
-        f" fitted on; if it was, or to mark them as held out, give calibration rows: {ADVICE}"
+        "GlobalPit takes the 200 rows of fit for rows that the frozen NearestNeighbourRegressor was"
+        f" not fitted on; if it was, or to mark them as held out, give calibration rows: {ADVICE}"
     )
     assert frozen_warnings(GlobalPit(parent, random_state=0), X[NEW], TARGET[NEW]) == [expected]
 

@@ -181,8 +181,8 @@ def test_a_classifier_without_probabilities_is_refused(parent):
     message = error_message(ScoreMap(parent()))
     advice = f"CalibratedClassifierCV({parent.__name__}())"
     start = (
-        f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; convert its scores to"
-        " probabilities: "
+        f"ScoreMap needs an estimator with predict_proba, got {parent.__name__}; convert its scores"
+        " to probabilities: "
     )
     assert message == start + advice
     ScoreMap(evaluate_advice(message), random_state=0).fit(X, Y).predict_proba(X)

@@ -44,7 +44,7 @@ def weights(network) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 1000.0])
 def test_step_of_a_linear_network_matches_the_closed_form(linear, temperature):
-    """The gradient is ∇ log S_ŷ = (w_ŷ - Σ_k S_k w_k) / T; a step along its sign raises the confidence."""
+    """A step along the sign of ∇ log S_ŷ = (w_ŷ - Σ_k S_k w_k) / T raises the confidence."""
     W, b = weights(linear)
     proba = softmax((X @ W.T + b) / temperature, axis=1)
     gradient = (W[proba.argmax(axis=1)] - proba @ W) / temperature

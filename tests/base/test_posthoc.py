@@ -404,8 +404,8 @@ FROZEN = FrozenEstimator(LogisticRegression().fit(X, Y))
             {},
             TypeError,
             (
-                "Recorder needs an estimator with predict_proba, got LinearSVC; convert its scores to"
-                " probabilities: CalibratedClassifierCV(LinearSVC())"
+                "Recorder needs an estimator with predict_proba, got LinearSVC; convert its scores"
+                " to probabilities: CalibratedClassifierCV(LinearSVC())"
             ),
         ),
         (

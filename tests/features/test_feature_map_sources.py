@@ -220,12 +220,18 @@ def test_missing_sources_are_refused(table, forest, mlp):
         (
             lambda: features_of(linear, X, "leaves"),
             TypeError,
-            "LogisticRegression has no partition to read; pass a fitted forest or tree of scikit-learn, or a network of torch",
+            (
+                "LogisticRegression has no partition to read; pass a fitted forest or tree of"
+                " scikit-learn, or a network of torch"
+            ),
         ),
         (
             lambda: features_of(linear, missing),
             ValueError,
-            "rows have no finite distances, row 3 has nan in column 2; impute in the parent's pipeline",
+            (
+                "rows have no finite distances, row 3 has nan in column 2; impute in the parent's"
+                " pipeline"
+            ),
         ),
     ]
     for call, error, sentence in cases:

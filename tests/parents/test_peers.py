@@ -65,7 +65,7 @@ def check_distribution(distribution: Distribution, y: np.ndarray) -> None:
 
 
 def parent_and_recalibrated(parent, y: np.ndarray):
-    """Yield the distributions of the fitted parent for the test rows, then those of recalibrators."""
+    """Yield the test distributions of the fitted parent, then those of all recalibrators."""
     yield parent.predict_dist(X[TEST])
     for model in recalibrators(FrozenEstimator(parent)):
         calibration_rows = {"X_calibration": X[CALIBRATION], "y_calibration": y[CALIBRATION]}
@@ -154,7 +154,7 @@ def test_every_recalibrator_works_after_a_quantile_forest(rounded):
 
 
 def test_quantile_regressors_are_combined_by_level():
-    """Gradient boosting and linear models have one level each; together their quantiles can cross."""
+    """Each model has one level, so that quantiles of several models can cross."""
     levels = np.array(LEVELS[1:-1])
     boosters = [
         HistGradientBoostingRegressor(loss="quantile", quantile=q, max_iter=10).fit(

@@ -33,7 +33,7 @@ class CdfAndPpf:
 
 
 class NgboostDistribution:
-    """Object like those of ngboost: a frozen distribution as ``dist``, to which attributes are forwarded."""
+    """Object that forwards attributes to a frozen distribution ``dist``, as those of ngboost do."""
 
     def __init__(self, dist):
         self.dist = dist
@@ -196,7 +196,7 @@ def test_a_standard_deviation_of_zero_gives_a_narrow_distribution():
 
 
 class QuantileForest(RandomForestRegressor):
-    """Forest whose ``predict`` takes quantiles, as in quantile-forest, but over trees and not leaves."""
+    """Forest whose ``predict`` takes quantiles as in quantile-forest, but over trees."""
 
     def predict(self, X, quantiles: Any = "mean"):
         distribution = np.stack([tree.predict(X) for tree in self.estimators_], axis=1)
