@@ -84,14 +84,19 @@ def test_training_rows_of_a_frozen_forest_are_recognised(kind):
 def test_possibly_new_rows_count_as_new_with_a_warning(kind):
     expected = (
         f"{kind.__name__} takes the 200 rows of fit for rows that the frozen RandomForestClassifier"
-        f" was not fitted on; if it was, or to mark them as held out, give calibration rows: {ADVICE}"
+        " was not fitted on; if it was, or to mark them as held out, give calibration rows:"
+        f" {ADVICE}"
     )
     assert frozen_warnings(kind(FrozenEstimator(FOREST), random_state=0), X[NEW], Y[NEW]) == [
         expected
     ]
 
 
-@pytest.mark.parametrize("parent", [FOREST, KNeighborsClassifier(1).fit(X[SEEN], Y[SEEN])])
+@pytest.mark.parametrize(
+    "parent",
+    [FOREST, KNeighborsClassifier(1).fit(X[SEEN], Y[SEEN])],
+    ids=lambda parent: type(parent).__name__,
+)
 def test_part_of_the_training_rows_is_recognised_by_correct_predictions(parent):
     some = slice(50, 150)
     expected = (
@@ -171,6 +176,15 @@ def test_no_warning_if_unseen_rows_are_not_needed():
         DecisionTreeClassifier(random_state=1),
         GradientBoostingRegressor(n_estimators=3, max_depth=5, random_state=1),
         make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=1)),
+    ],
+    ids=[
+        "class weights",
+        "subsamples",
+        "regression forest",
+        "extra trees",
+        "tree",
+        "boosting",
+        "pipeline",
     ],
 )
 def test_tree_ensembles_recognise_their_training_rows(estimator):

@@ -85,10 +85,10 @@ def evaluate_advice(message: str):
 def test_a_class_instead_of_a_parent_instance_is_refused(kind):
     wrong_argument = GaussianLinear if kind is GlobalPit else RandomForestClassifier
     message = error_message(kind(wrong_argument))
+    name = wrong_argument.__name__
     assert (
         message
-        == f"{kind.__name__}: estimator must be an instance, got the class {wrong_argument.__name__}; pass"
-        f" {wrong_argument.__name__}()"
+        == f"{kind.__name__}: estimator must be an instance, got the class {name}; pass {name}()"
     )
     assert isinstance(evaluate_advice(message), wrong_argument)
 
@@ -135,7 +135,9 @@ def test_a_string_is_refused_as_parent(kind):
     "parent", [HistGradientBoostingClassifier, GradientBoostingClassifier, MLPClassifier]
 )
 @pytest.mark.parametrize(
-    "wrap", [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)]
+    "wrap",
+    [lambda parent: parent, lambda parent: make_pipeline(StandardScaler(), parent)],
+    ids=["alone", "in a pipeline"],
 )
 def test_a_classifier_without_a_partition_is_refused_before_it_is_fitted(
     kind, parent, wrap, monkeypatch
@@ -166,7 +168,9 @@ def test_a_regressor_is_refused_if_a_classifier_is_needed(kind):
 
 @pytest.mark.parametrize("kind", AFTER_CLASSIFIERS)
 @pytest.mark.parametrize(
-    "wrap", [lambda parent: parent, lambda parent: FrozenEstimator(parent.fit(X, Y))]
+    "wrap",
+    [lambda parent: parent, lambda parent: FrozenEstimator(parent.fit(X, Y))],
+    ids=["unfitted", "frozen"],
 )
 def test_a_pipeline_without_a_final_predictor_is_refused(kind, wrap):
     assert (

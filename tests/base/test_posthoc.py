@@ -263,7 +263,9 @@ def test_a_single_estimator_gets_an_array():
 
 
 @pytest.mark.parametrize(
-    "parent", [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())]
+    "parent",
+    [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())],
+    ids=["alone", "pipeline"],
 )
 @pytest.mark.filterwarnings("ignore:.*X_calibration=")  # the parent may be in sample here
 def test_a_frozen_parent_gets_the_input_type_of_its_fit(parent):
@@ -326,6 +328,7 @@ def test_columns_that_differ_from_fit_are_refused(columns):
         (np.where(np.arange(60) < 5, np.nan, 1.0), "Input y contains NaN"),
         (["a", "b"], "inconsistent numbers of samples"),
     ],
+    ids=["missing label", "too few labels"],
 )
 def test_labels_that_do_not_match_a_frame_are_refused(labels, message):
     with pytest.raises(ValueError, match=message):

@@ -53,6 +53,7 @@ X, Y = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]}), [0,
         DensityGate(ScoreMap(ENCODED)),
         DensityGate(RandomForestClassifier(), partition=FrozenEstimator(ENCODED)),
     ],
+    ids=lambda estimator: type(estimator).__name__,
 )
 def test_missing_values_are_allowed_if_a_step_may_take_them(estimator):
     assert allows_missing(estimator)
@@ -66,6 +67,7 @@ def test_missing_values_are_allowed_if_a_step_may_take_them(estimator):
         SimpleImputer(missing_values=-1),
         object(),
     ],
+    ids=lambda estimator: type(estimator).__name__,
 )
 def test_missing_values_are_not_allowed_for_other_estimators(estimator):
     assert not allows_missing(estimator)
@@ -78,6 +80,7 @@ def test_missing_values_are_not_allowed_for_other_estimators(estimator):
         KernelDensityForest(RandomForestClassifier()),
         DensityGate(ENCODED, partition=RandomForestClassifier()),
     ],
+    ids=lambda estimator: type(estimator).__name__,
 )
 def test_distances_need_a_pipeline_to_allow_missing_values(estimator):
     assert not estimator.__sklearn_tags__().input_tags.allow_nan

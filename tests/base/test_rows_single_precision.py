@@ -86,7 +86,11 @@ def test_no_warning_if_a_pipeline_centres_the_feature():
     )
 
 
-@pytest.mark.parametrize("parent", [LogisticRegression(), HistGradientBoostingClassifier()])
+@pytest.mark.parametrize(
+    "parent",
+    [LogisticRegression(), HistGradientBoostingClassifier()],
+    ids=lambda parent: type(parent).__name__,
+)
 def test_no_warning_for_models_in_double_precision(parent):
     assert precision_warnings(parent) == []
 

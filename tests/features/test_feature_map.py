@@ -182,6 +182,7 @@ def test_map_can_be_cloned_pickled_and_saved(options, table, forest):
         ({"dimensions": 0}, "dimensions must be in [1, inf) or null, got 0"),
         ({"scale": "unit"}, "scale must be one of rms, none, got 'unit'"),
     ],
+    ids=["source", "reduce", "dimensions", "scale"],
 )
 def test_invalid_parameters_are_refused(options, sentence, table, forest):
     with pytest.raises(ParameterError) as caught:

@@ -24,7 +24,9 @@ WITHOUT_FEATURES = PrecomputedScores().fit(P)
 
 
 @pytest.mark.parametrize(
-    "wrap", [lambda p: p, FrozenEstimator, lambda p: Uncalibrated(FrozenEstimator(p)).fit(X, Y)]
+    "wrap",
+    [lambda p: p, FrozenEstimator, lambda p: Uncalibrated(FrozenEstimator(p)).fit(X, Y)],
+    ids=["alone", "frozen", "calibrated"],
 )
 def test_features_are_found_inside_wrappers(wrap):
     parent = wrap(PARENT)

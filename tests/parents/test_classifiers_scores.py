@@ -19,7 +19,7 @@ def test_rows_are_returned_after_a_fit_without_rows():
     assert parent.classes_.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("X", [[[0.5, 0.4]], [[1.5, -0.5]]])
+@pytest.mark.parametrize("X", [[[0.5, 0.4]], [[1.5, -0.5]]], ids=["sum below 1", "negative"])
 def test_rows_that_are_not_distributions_are_refused(X):
     with pytest.raises(ValueError, match=r"^X must be class probabilities, row 0 sums to "):
         PrecomputedScores().fit([[0.5, 0.5]]).predict_proba(X)
@@ -51,6 +51,7 @@ def test_features_follow_the_probabilities():
         ),
         ([("hidden", 1)], "x", "the given scores have no features 'x'; they have hidden"),
     ],
+    ids=["no features", "misspelt", "unknown"],
 )
 def test_a_missing_layer_is_refused(layers, layer, message):
     X = [[0.5, 0.5] + [1.0] * len(layers)]

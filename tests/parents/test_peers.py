@@ -213,6 +213,7 @@ LOCATION = np.linspace(-1, 3, 100)
         (ScipyFamily("gamma", {"a": SCALE, "scale": SCALE}), "crps_gamma", (SCALE, 1 / SCALE)),
         (ScipyFamily("expon", {"scale": SCALE}), "crps_exponential", (1 / SCALE,)),
     ],
+    ids=["Normal", "norm", "lognorm", "laplace", "logistic", "gamma", "expon"],
 )
 def test_crps_of_families_matches_scoringrules(distribution, expected_distribution, arguments):
     """Quadrature has an error of 2e-8 for a normal distribution.

@@ -106,6 +106,7 @@ def test_arrays_are_converted_to_samples_or_quantiles():
         ),
         ("normal", "predictions must have cdf and ppf, or be an array of samples, got str"),
     ],
+    ids=["one sample per row", "shapes differ", "text"],
 )
 def test_other_predictions_are_refused(predictions, message):
     with pytest.raises(TypeError) as caught:

@@ -161,7 +161,7 @@ def test_encoding_of_a_row_does_not_depend_on_other_rows(train, rows, categories
 
 
 class TestWrap:
-    """What a run puts a parent behind."""
+    """Pipelines that a run fits in place of a parent."""
 
     @pytest.mark.parametrize(
         ("parent", "encoder"),
@@ -172,6 +172,7 @@ class TestWrap:
             (HistGradientBoostingClassifier(), OrdinalEncoder),
             (LogisticRegression(), OneHotEncoder),
         ],
+        ids=["forest", "extra trees", "tree", "boosting", "linear"],
     )
     def test_auto_is_ordinal_for_trees_alone(self, parent, encoder):
         pipeline = Preprocess().wrap(parent, make_mixed_dataset())
@@ -231,6 +232,7 @@ class TestWrap:
         ({"missing": "zero"}, "missing must be one of median, mean, most_frequent, got 'zero'"),
         ({"max_categories": 0}, "max_categories must be in [1, inf) or null, got 0"),
     ],
+    ids=["categories", "missing", "max_categories"],
 )
 def test_values_out_of_range_are_refused(options, message):
     with pytest.raises(ParameterError) as caught:
