@@ -90,4 +90,4 @@ def _do(config: RunConfig, folder: RunDir, watch: Watch) -> dict[str, Any]:
             "evaluate": evaluated,
             "figures": drawn,
         }
-        return make_record(config, splits, done, model.learnt(), files, stored.entries)
+        return make_record(config, splits, done, model.summary(), files, stored.entries)

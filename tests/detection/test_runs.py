@@ -133,7 +133,7 @@ def test_one_run_has_the_numbers_of_both_kinds(small):
 def test_the_numbers_follow_from_sets_drawn_by_hand(small):
     """Of the saved model, with the generator of each set."""
     config, record = small
-    detector = load(config.run_dir / "model" / "calibrated.kdg").after["detector"]
+    detector = load(config.run_dir / "model" / "calibrated.kdg").post_hoc["detector"]
     splits = split(config.dataset, 0)
     far = next(iter(config_sets(config, splits)))
 
@@ -207,11 +207,9 @@ def test_a_model_of_sets_says_nothing_of_a_row_by_itself(parts):
     assert model.has_set_scores and not FittedModel(parent).has_set_scores
     with pytest.raises(
         TypeError,
-        match=(
-            "TreeHamming scores sets of rows and has no score for a single row; use score_sets"
-        ),
+        match=("TreeHamming scores sets of rows and has no score for a single row; use score_sets"),
     ):
-        model.ask(["proba", "ood_score"], splits.test.X)
+        model.predict_outputs(["proba", "ood_score"], splits.test.X)
     assert model.is_classifier and model.supports("ood_score")
 
 
@@ -222,7 +220,7 @@ def test_read_again_it_draws_and_scores_the_same(parts):
         each.score_sets(splits.test.X, np.random.default_rng(0)) for each in (again, model)
     )
     np.testing.assert_array_equal(found.values, expected.values)
-    assert (found.set_size, found.level) == (10, "instance") and again.learnt() == model.learnt()
+    assert (found.set_size, found.unit) == (10, "instance") and again.summary() == model.summary()
 
 
 @pytest.mark.parametrize(

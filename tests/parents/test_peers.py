@@ -191,7 +191,7 @@ LOCATION = np.linspace(-1, 3, 100)
 
 
 @pytest.mark.parametrize(
-    ("distribution", "expected_distribution", "arguments"),
+    ("distribution", "function", "arguments"),
     [
         (Normal(LOCATION, SCALE), "crps_normal", (LOCATION, SCALE)),
         (ScipyFamily("norm", {"loc": LOCATION, "scale": SCALE}), "crps_normal", (LOCATION, SCALE)),
@@ -215,17 +215,16 @@ LOCATION = np.linspace(-1, 3, 100)
     ],
     ids=["Normal", "norm", "lognorm", "laplace", "logistic", "gamma", "expon"],
 )
-def test_crps_of_families_matches_scoringrules(distribution, expected_distribution, arguments):
+def test_crps_of_families_matches_scoringrules(distribution, function, arguments):
     """Quadrature has an error of 2e-8 for a normal distribution.
 
     A kink and an end of the support cost three digits.
     """
     scoringrules = pytest.importorskip("scoringrules", reason=MISSING.format("scoringrules"))
     y = rng.normal(1, 2, size=100)
-    y = (
-        np.exp(y) if expected_distribution == "crps_lognormal" else y
-    )  # scoringrules takes the logarithm of y
-    expected = getattr(scoringrules, expected_distribution)(y, *arguments, backend="numpy")
+    # scoringrules takes the logarithm of y
+    y = np.exp(y) if function == "crps_lognormal" else y
+    expected = getattr(scoringrules, function)(y, *arguments, backend="numpy")
     np.testing.assert_allclose(distribution.crps(y), expected, rtol=2e-5, atol=2e-5)
 
 

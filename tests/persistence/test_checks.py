@@ -44,7 +44,7 @@ def with_attribute(value: Any, name: str, attribute: Any) -> Any:
 
 REPLACED = {
     "a method": (
-        lambda: with_attribute(FittedModel(None), "gives", nn.ReLU()),
+        lambda: with_attribute(FittedModel(None), "supports", nn.ReLU()),
         "an attribute would replace Model.gives",
     ),
     "a property": (
@@ -298,7 +298,7 @@ def test_a_prediction_imports_and_calls_nothing_that_the_file_names(payload):
     model = from_bytes(content, "it", trust=["payload_module", fit]).value
     assert not payload.exists()
     with pytest.raises(ValueError, match=r"must give a torch\.nn\.Module"):
-        model.ask(["distribution"], np.zeros((6, 1, 4, 4)))
+        model.predict_outputs(["distribution"], np.zeros((6, 1, 4, 4)))
     assert (
         payload.exists()
     )  # the attack works where all of it is admitted, so what refuses it is tested

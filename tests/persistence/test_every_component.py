@@ -206,10 +206,10 @@ def test_it_predicts_the_same_to_the_bit(parent_name, calibrator_name):
         np.testing.assert_array_equal(said["top"].confidence, known["top"].confidence)
         if "proba" in answers:
             np.testing.assert_array_equal(said["proba"], known["proba"])
-        assert again.parent is fitted and again.learnt() == made.summary()
+        assert again.parent is fitted and again.summary() == made.summary()
         assert all(
-            part.estimator.estimator in (fitted, again.after.get("calibrator"))
-            for part in again.after.values()
+            part.estimator.estimator in (fitted, again.post_hoc.get("calibrator"))
+            for part in again.post_hoc.values()
         )
 
 
@@ -275,7 +275,7 @@ def test_a_regressor_predicts_the_same_to_the_bit_with_what_is_fitted_after_it(
         )
         np.testing.assert_array_equal(said.ppf(q), known.ppf(q))
         np.testing.assert_array_equal(said.mean(), known.mean())
-    assert again.learnt() == made.summary()
+    assert again.summary() == made.summary()
 
 
 FRESH = """

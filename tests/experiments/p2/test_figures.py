@@ -95,7 +95,7 @@ def test_nll_is_that_of_every_row_of_the_class(study) -> None:
         for name in ("HTJ", "Other"):
             losses = []
             for row in study.mine(name):
-                c = study.models[method].ask(["top"], study.X[[row]])["top"].confidence[0]
+                c = study.models[method].predict_outputs(["top"], study.X[[row]])["top"].confidence[0]
                 losses.append(-np.log(c if study.y[row] == ORDER.index(name) else 1 - c))
             assert study.nll[method][name] == pytest.approx(np.mean(losses), rel=1e-9)
 
