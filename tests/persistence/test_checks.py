@@ -45,11 +45,11 @@ def with_attribute(value: Any, name: str, attribute: Any) -> Any:
 REPLACED = {
     "a method": (
         lambda: with_attribute(FittedModel(None), "supports", nn.ReLU()),
-        "an attribute would replace Model.gives",
+        "an attribute would replace FittedModel.supports",
     ),
     "a property": (
         lambda: with_attribute(FittedModel(None), "takes_groups", True),
-        "an attribute would replace Model.takes_groups",
+        "an attribute would replace FittedModel.takes_groups",
     ),
     "a method of a base": (
         lambda: with_attribute(LogisticRegression(), "get_params", nn.ReLU()),
@@ -73,7 +73,7 @@ REPLACED = {
     ),
     "a name that is none": (
         lambda: with_attribute(FittedModel(None), 3, 1),
-        "3 cannot be an attribute of a Model",
+        "3 cannot be an attribute of a FittedModel",
     ),  # pyright: ignore
 }
 
