@@ -1,5 +1,17 @@
-"""What all estimators share: rows and parents, checked; base classes of what is fitted after a
-parent; fitted models with their outputs.
+"""Foundations that all estimators share.
+
+A colleague looks for:
+
+- the base classes of everything that is fitted after a parent (held-out rows, cloning, validation
+  of inputs) in :mod:`kdgraph.base.posthoc`;
+- a parent and the components fitted after it as one model, its outputs, and the columns of
+  ``predictions.parquet`` in :mod:`kdgraph.base.fitted_model`;
+- rows with their weights and groups, and the inputs that an estimator accepts (missing values,
+  data frames, categories, single precision) in :mod:`kdgraph.base.rows`;
+- parents in ``FrozenEstimator``, and advice about unsuitable parents and labels, in
+  :mod:`kdgraph.base.frozen`;
+- logits, layers and input gradients of the network inside a parent in
+  :mod:`kdgraph.base.network_access`.
 """
 
 from kdgraph.base.fitted_model import (

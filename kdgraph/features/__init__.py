@@ -1,5 +1,7 @@
-"""Feature maps: what rows look like to a parent, in few dimensions and in units of their own
-spread; neighbours are looked for there.
+"""Feature maps, the spaces in which neighbours of rows are searched.
+
+A feature map takes the representation of rows inside a parent (:func:`features_of`), reduces it to
+few dimensions, and divides it by its spread (Luo et al. 2022, Section 3.2).
 """
 
 from kdgraph.features.feature_map import FeatureMap, FeatureSource, features_of

@@ -1,4 +1,8 @@
-"""What is calibrated: parents, and the ground that all stands on that is fitted after them."""
+"""Parents, the models whose certainty is repaired, and the preprocessing in front of them.
+
+Neural networks are in :mod:`kdgraph.parents.networks`. What is fitted after a parent derives from
+the base classes in :mod:`kdgraph.base`.
+"""
 
 from kdgraph.parents.classifiers import LatentClassifier, PrecomputedScores
 from kdgraph.parents.predictive import ProbabilisticRegressor, distribution_from_predictions

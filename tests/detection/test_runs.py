@@ -207,9 +207,7 @@ def test_a_model_of_sets_says_nothing_of_a_row_by_itself(parts):
     assert model.has_set_scores and not FittedModel(parent).has_set_scores
     with pytest.raises(
         TypeError,
-        match=(
-            "TreeHamming scores sets of rows, and says nothing of a row by itself; ask score_sets"
-        ),
+        match=("TreeHamming scores sets of rows and has no score for a single row; use score_sets"),
     ):
         model.predict_outputs(["proba", "ood_score"], splits.test.X)
     assert model.is_classifier and model.supports("ood_score")
