@@ -372,7 +372,7 @@ def test_divergence_is_said(patience):
 def test_nothing_to_train():
     with pytest.raises(ValueError, match="Flatten") as caught:
         train(nn.Flatten(), examples(50), cross_entropy, OPTIONS, seed=0)
-    assert str(caught.value) == "Flatten has no parameter to train; max_epochs=0 takes it as it is"
+    assert str(caught.value) == "Flatten has no parameter to train; max_epochs=0 uses it unchanged"
     assert (
         train(
             nn.Flatten(), examples(50), cross_entropy, replace(OPTIONS, max_epochs=0), seed=0
