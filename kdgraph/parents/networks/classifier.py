@@ -234,10 +234,10 @@ class NetworkClassifier(ClassifierMixin, Network):
             else row_sampler(to_float32(X_outliers))
         )
 
-        def beside() -> OutlierLoss | None:
-            found = exposure.auxiliary_loss(module, rows, sampler, options.device, rng)
-            self.exposure_ = dict(found.fitted_values) if found else {}
-            return found
+        def make_auxiliary_loss() -> OutlierLoss | None:
+            auxiliary_loss = exposure.auxiliary_loss(module, rows, sampler, options.device, rng)
+            self.exposure_ = dict(auxiliary_loss.fitted_values) if auxiliary_loss else {}
+            return auxiliary_loss
 
         # With "scratch" the outliers are part of the one training. With "trained" the network is
         # first trained without them and then tuned for a fixed number of epochs. The auxiliary
@@ -245,7 +245,12 @@ class NetworkClassifier(ClassifierMixin, Network):
         self.exposure_history_ = []
         if exposure.start == "scratch":
             return self._train_with_best_weight(
-                module, examples, validation, options, **train_options, auxiliary_loss=beside()
+                module,
+                examples,
+                validation,
+                options,
+                **train_options,
+                auxiliary_loss=make_auxiliary_loss(),
             )
         result = self._train_with_best_weight(
             module, examples, validation, options, **train_options
@@ -260,7 +265,11 @@ class NetworkClassifier(ClassifierMixin, Network):
         tuning_checkpoint = train_options["checkpoint"] and train_options["checkpoint"].for_stage(
             "exposure"
         )
-        train_options |= {"checkpoint": tuning_checkpoint, "beside": beside(), "stage": "exposure"}
+        train_options |= {
+            "checkpoint": tuning_checkpoint,
+            "auxiliary_loss": make_auxiliary_loss(),
+            "stage": "exposure",
+        }
         self.exposure_history_ = self._tune(
             module, examples, validation, tuning_options, **train_options
         ).history
@@ -332,7 +341,7 @@ class NetworkClassifier(ClassifierMixin, Network):
                 if "outlier_loss" in epoch
             ]
             summary |= {
-                **self.exposure.words(),
+                **self.exposure.describe(),
                 **self.exposure_,
                 "outlier_loss": [outlier_losses[0], outlier_losses[-1]] if outlier_losses else [],
             }
@@ -451,7 +460,7 @@ class NetworkClassifier(ClassifierMixin, Network):
             advice = "try another random_state or learning_rate, or more epochs"
             message = (
                 f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the class"
-                f" class_weights; {advice}"
+                f" proportions; {advice}"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 

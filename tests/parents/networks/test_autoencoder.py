@@ -197,7 +197,7 @@ def test_what_it_cannot_learn_from_is_told(parameters, X, message):
 @pytest.mark.parametrize("parameters", [{"channels": (4,)}, {"channels": (), "strides": ()}])
 def test_channels_and_strides_are_as_many(parameters):
     with pytest.raises(
-        ParameterError, match="channels and strides must be as many, one of each for a layer"
+        ParameterError, match="channels and strides must have the same number of entries"
     ):
         small(**parameters).fit(np.zeros((4, 1, 8, 8)))
 

@@ -456,7 +456,7 @@ def test_a_subclass_must_say_what_it_is():
 @pytest.mark.parametrize("patience", [3, None])
 def test_a_network_that_learnt_nothing_says_so(loss, patience):
     y = np.repeat(["a", "b", "c"], [30, 20, 10])
-    said = "learnt nothing: its loss, .* is not below that of the class shares; try another"
+    said = "learnt nothing: its loss, .* is not below that of the class proportions; try another"
     with pytest.warns(ConvergenceWarning, match=said) as caught:
         MultilayerPerceptron(
             hidden=(4,), max_epochs=5, loss=loss, patience=patience, random_state=0

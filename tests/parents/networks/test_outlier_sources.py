@@ -106,11 +106,11 @@ def test_a_mixture_has_all_its_parts_in_any_order():
     of_rows = np.isin(drawn, [0, 1])
     assert of_rows.sum() in (500, 501) and 200 < of_rows[:500].sum() < 300
     with pytest.raises(
-        ParameterError, match=r"^outliers.parts must have at least one kind of outliers, got none$"
+        ParameterError, match=r"^outliers.sources must have at least one kind of outliers, got none$"
     ):
         MixedOutliers(sources={}).check("outliers.")
     with pytest.raises(
-        ParameterError, match=r"^outliers.parts.a.margin must be in \[0, inf\), got -1$"
+        ParameterError, match=r"^outliers.sources.a.margin must be in \[0, inf\), got -1$"
     ):
         MixedOutliers(sources={"a": NoiseOutliers(margin=-1)}).check("outliers.")
 
@@ -191,28 +191,28 @@ def test_a_simulation_is_drawn_from():
             np.zeros((2, 3)),
             {},
             DataError,
-            "rows of other have the shape (2,), and the network sees rows of shape (3,); ",
+            "rows of other have the shape (2,), and the network requires rows of shape (3,); ",
         ),
         (
             Given(*labelled()),
             np.zeros((2, 1, 4, 4)),
             {},
             DataError,
-            "rows of other have the shape (2,), and the network sees rows of shape",
+            "rows of other have the shape (2,), and the network requires rows of shape",
         ),
         (
             Given(*labelled(), np.full(40, TEST)),
             np.zeros((2, 2)),
             {},
             DataError,
-            "other has no rows that train, and outliers are to be some",
+            "other has no training rows to draw outliers from",
         ),
         (
             Given(np.full((4, 2), np.nan), [0, 1, 0, 1]),
             np.zeros((2, 2)),
             {},
             DataError,
-            "other has missing values, and a network takes none",
+            "other has missing values, which networks do not accept",
         ),
         (
             Given(np.zeros((4, 2, 5, 5)), [0, 1, 0, 1]),
