@@ -109,7 +109,7 @@ def test_the_network_of_communities_and_crime():
         (
             {"hidden": (5,), "dropout": [0, 0.4]},
             (
-                "dropout must be one share, or a list of at most one for each of 1 hidden layers,"
+                "dropout must be one fraction, or a list of at most one for each of 1 hidden layers,"
                 " got [0.0, 0.4]"
             ),
         ),
