@@ -2,7 +2,7 @@
 
 :class:`QuantileNetwork` has an output for each level of a grid.
 :class:`SimultaneousQuantileNetwork` has the level as a further input and is trained for all levels
-at once.
+at once (Kuleshov and Deshpande 2022).
 """
 
 from __future__ import annotations
@@ -202,6 +202,8 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
 
 class SimultaneousQuantileHead(DistributionHead):
     """Quantiles at fixed levels, for a module that outputs the level next to each quantile.
+
+    Outputs are Float64[n, levels, 2].
 
     Parameters
     ----------

@@ -212,7 +212,7 @@ class NormalHead(DistributionHead):
 class LogNormalHead(NormalHead):
     """Lognormal distribution with a mean of log y for each row: Torres et al. (2024), Section 4.2.
 
-    The mean of y is then exp(f + s²/2).
+    Outputs f are Float64[n, 1]. The mean of y is then exp(f + s²/2).
     """
 
     name = "lognormal"
