@@ -129,7 +129,7 @@ class Exposure(BaseEstimator):
         """Raise ParameterError if a parameter is out of range, here or of the outlier source."""
         check_parameters(self, prefix)
         if not isinstance(self.outlier_source, OutlierSource):
-            rule = "noise, permuted, mixed, or Outliers of kdgraph.parents.networks"
+            rule = "noise, permuted, mixed, or an OutlierSource of kdgraph.parents.networks"
             raise ParameterError(f"{prefix}outliers must be {rule}, got {self.outliers!r}")
         self.outlier_source.check(f"{prefix}outliers.")
 

@@ -1,6 +1,4 @@
-"""Losses are the negative log likelihoods of SciPy; what is the same for all rows is the maximum of
-that.
-"""
+"""Distribution heads: losses are negative log likelihoods of SciPy, dispersions their maxima."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ W = RNG.integers(1, 4, size=50).astype(float)
 
 
 def nll(head: str, outputs: np.ndarray, dispersion: float | None) -> np.ndarray:
-    """Float[n], in units of y, by SciPy."""
+    """Return the negative log likelihoods of SciPy, Float[n], in units of y."""
     f, g, units = outputs[:, 0], outputs[:, -1], DISTRIBUTION_HEADS[head].fit_scaler(Y, W)
     center, spread = units.center, units.spread
     if head.startswith("gamma"):
@@ -32,9 +30,10 @@ def nll(head: str, outputs: np.ndarray, dispersion: float | None) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", DISTRIBUTION_HEADS)
-def test_the_loss_is_a_likelihood_and_the_distribution_is_that(name):
-    """Differences of the loss between two sets of outputs are those of SciPy's; of heads with one
-    dispersion, times its factor.
+def test_loss_is_the_likelihood_of_the_predicted_distribution(name):
+    """Compare differences of the loss between two sets of outputs with those of SciPy.
+
+    For heads with one dispersion they are multiplied by its factor.
     """
     head = DISTRIBUTION_HEADS[name]
     units, (one, two) = head.fit_scaler(Y, W), RNG.normal(0, 0.5, size=(2, 50, head.n_outputs))
@@ -49,15 +48,14 @@ def test_the_loss_is_a_likelihood_and_the_distribution_is_that(name):
     ]
     known = [(W * nll(name, each, dispersion)).mean() for each in (one, two)]
     factor = 1.0 if dispersion is None else dispersion if name == "gamma" else 1 / dispersion**2
-    assert factor * (loss[0] - loss[1]) == pytest.approx(
-        known[0] - known[1], rel=1e-4
-    )  # Float32 sums
+    # The loss is a sum in Float32.
+    assert factor * (loss[0] - loss[1]) == pytest.approx(known[0] - known[1], rel=1e-4)
     said: Any = head.distribution(one, units, dispersion)
     np.testing.assert_allclose(-np.log(said.pdf(Y)), nll(name, one, dispersion), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["normal", "lognormal", "gamma"])
-def test_the_dispersion_is_the_maximum_of_the_likelihood(name):
+def test_dispersion_maximises_the_likelihood(name):
     head = DISTRIBUTION_HEADS[name]
     units, outputs = head.fit_scaler(Y, W), RNG.normal(0, 0.3, size=(50, 1))
     found = head.dispersion(outputs, head.loss_targets(Y, units).astype(float), W)
@@ -66,19 +64,18 @@ def test_the_dispersion_is_the_maximum_of_the_likelihood(name):
         bounds=(-5, 5),
         options={"xatol": 1e-9},
     )
-    assert found is not None and np.log(found) == pytest.approx(
-        best.x, abs=1e-5
-    )  # targets are Float32
+    # The targets are Float32.
+    assert found is not None and np.log(found) == pytest.approx(best.x, abs=1e-5)
 
 
-def test_a_log_normal_mean_has_half_the_variance_in_it():
+def test_lognormal_mean_includes_half_the_variance():
     said = DISTRIBUTION_HEADS["lognormal"].distribution(
         np.array([[0.5]]), TargetScaler(1.0, 2.0), 0.3
     )
     assert said.mean()[0] == pytest.approx(np.exp(2.0 + 0.6**2 / 2))
 
 
-def test_outcomes_that_are_all_alike_have_a_unit():
+def test_equal_outcomes_have_spread_1():
     for name, head in DISTRIBUTION_HEADS.items():
         units = head.fit_scaler(np.full(4, 7.0), np.ones(4))
         said = head.distribution(
@@ -92,7 +89,7 @@ def test_outcomes_that_are_all_alike_have_a_unit():
 
 
 @pytest.mark.parametrize("name", DISTRIBUTION_HEADS)
-def test_whatever_a_module_puts_out_there_is_a_distribution(name):
+def test_extreme_outputs_give_valid_distributions(name):
     outputs = np.array([[1e4, 1e4], [-1e4, -1e4], [1e4, -1e4], [0.0, 0.0]])
     said = DISTRIBUTION_HEADS[name].distribution(outputs, TargetScaler(3.0, 2.0), 1.0)
     assert np.isfinite(said.ppf(np.array([0.05, 0.95]))).all()
@@ -103,9 +100,10 @@ def test_whatever_a_module_puts_out_there_is_a_distribution(name):
     [*DISTRIBUTION_HEADS.values(), QuantileHead((0.1, 0.5, 0.8))],
     ids=[*DISTRIBUTION_HEADS, "quantiles"],
 )
-def test_no_constant_outputs_have_a_lower_loss(head):
-    """The best that is the same for all rows, by search: not below by more than Float32 sums, and a
-    little off it is above.
+def test_best_constant_output_minimises_the_loss(head):
+    """Search for better constant outputs.
+
+    None is better by more than the rounding of Float32 sums, and outputs nearby are worse.
     """
     targets = head.loss_targets(Y, head.fit_scaler(Y, W))
     inputs = torch.from_numpy(targets), torch.from_numpy(W.astype(np.float32))
