@@ -532,9 +532,9 @@ def tune_loss_weight(
         module.load_state_dict(start)
         result = train_with_weight(weight, stage)
         nll.append(_nll(module, validation, options.device))
+        # Only the best weights so far are stored, so memory does not grow with the candidates.
         if best is None or nll[index] < nll[best[0]]:
             best = index, copy.deepcopy(module.state_dict()), result
-    # Only the best weights so far are stored: memory does not grow with the number of candidates.
     assert best is not None, "weights must have one"
     module.load_state_dict(best[1])
     for stage in stages:

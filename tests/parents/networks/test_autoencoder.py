@@ -133,8 +133,8 @@ def test_reconstructs_unseen_digits_and_preserves_their_classes(digits, fitted_a
 
 def test_labels_do_not_change_the_fit(digits):
     X, y = digits
-    one, other = make_autoencoder().fit(X[:90], y[:90]), make_autoencoder().fit(X[:90])
-    np.testing.assert_array_equal(one.transform(X), other.transform(X))
+    with_labels, other = make_autoencoder().fit(X[:90], y[:90]), make_autoencoder().fit(X[:90])
+    np.testing.assert_array_equal(with_labels.transform(X), other.transform(X))
     assert not ConvolutionalAutoencoder.learns_from_labels
 
 
@@ -158,11 +158,13 @@ def test_latents_do_not_depend_on_other_rows(digits, fitted_autoencoder):
 
 
 def test_saved_model_is_identical_to_the_bit(digits, fitted_autoencoder):
-    again = from_bytes(to_bytes(fitted_autoencoder), "it").value
+    restored = from_bytes(to_bytes(fitted_autoencoder), "it").value
     np.testing.assert_array_equal(
-        again.transform(digits[0]), fitted_autoencoder.transform(digits[0])
+        restored.transform(digits[0]), fitted_autoencoder.transform(digits[0])
     )
-    assert again.describe() == fitted_autoencoder.describe() and again.describe()["epochs"] == 12
+    assert (
+        restored.describe() == fitted_autoencoder.describe() and restored.describe()["epochs"] == 12
+    )
 
 
 def test_a_layer_by_name(digits, fitted_autoencoder):

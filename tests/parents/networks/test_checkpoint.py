@@ -129,7 +129,7 @@ def test_rejects_a_folder(tmp_path):
 
 def test_fingerprint_differs_for_different_data():
     X = np.arange(6.0).reshape(2, 3)
-    same = [
+    equal_hashes = [
         training_fingerprint([X], ["a", 1]),
         training_fingerprint([np.asfortranarray(X)], ["a", 1]),
     ]
@@ -141,4 +141,4 @@ def test_fingerprint_differs_for_different_data():
         training_fingerprint([X], ["a"]),
         training_fingerprint([X, np.float64(0)], ["a", 1]),
     ]
-    assert same[0] == same[1] and len({*same, *others}) == 7
+    assert equal_hashes[0] == equal_hashes[1] and len({*equal_hashes, *others}) == 7

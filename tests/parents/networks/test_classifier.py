@@ -127,8 +127,8 @@ def test_overflowing_module_has_valid_probabilities():
 def test_same_seed_gives_the_same_bits(data, fitted_mlp):
     assert predicts_the_same(fitted_mlp, mlp(dropout=0.1).fit(*data), data[0])
     assert not predicts_the_same(fitted_mlp, mlp(dropout=0.1, random_state=1).fit(*data), data[0])
-    drawn = [mlp(random_state=np.random.RandomState(3)).fit(*data) for _ in range(2)]
-    assert predicts_the_same(*drawn, data[0])
+    networks = [mlp(random_state=np.random.RandomState(3)).fit(*data) for _ in range(2)]
+    assert predicts_the_same(*networks, data[0])
 
 
 def test_torch_state_and_threads_are_restored(data):
@@ -141,11 +141,11 @@ def test_torch_state_and_threads_are_restored(data):
 
 
 def test_training_uses_the_given_number_of_threads(data):
-    seen = []
-    mlp(threads=2, max_epochs=1, report=lambda progress: seen.append(torch.get_num_threads())).fit(
-        *data
-    )
-    assert seen == [2]
+    records = []
+    mlp(
+        threads=2, max_epochs=1, report=lambda progress: records.append(torch.get_num_threads())
+    ).fit(*data)
+    assert records == [2]
 
 
 def test_weights(data):
@@ -175,20 +175,22 @@ def test_trains_on_every_row_without_held_out_rows(data, options):
 
 
 def test_validation_rows_are_not_trained_on(data, monkeypatch):
-    seen = {}
+    records = {}
 
-    def look(module, examples, loss, options, *, validation, **others):
-        seen["rows"] = [set(map(tuple, part.inputs.numpy())) for part in (examples, validation)]
-        seen["classes"] = np.bincount(validation.targets)
-        return train(module, examples, loss, options, validation=validation, **others)
+    def look(module, examples, loss, options, *, validation, **other_rows):
+        records["rows"] = [set(map(tuple, part.inputs.numpy())) for part in (examples, validation)]
+        records["classes"] = np.bincount(validation.targets)
+        return train(module, examples, loss, options, validation=validation, **other_rows)
 
     from kdgraph.parents.networks import network
 
     train = network.train
     monkeypatch.setattr(network, "train", look)
     net = mlp(validation_fraction=0.2).fit(*data)
-    assert [len(rows) for rows in seen["rows"]] == [240, 61] and not set.intersection(*seen["rows"])
-    assert sorted(seen["classes"]) == [20, 20, 21]
+    assert [len(rows) for rows in records["rows"]] == [240, 61] and not set.intersection(
+        *records["rows"]
+    )
+    assert sorted(records["classes"]) == [20, 20, 21]
     assert all(entry["validation_loss"] > 0 for entry in net.history_)
 
 
@@ -326,9 +328,9 @@ def interrupted_checkpoint(data, tmp_path, monkeypatch):
 
 
 def epochs_of(net: NetworkClassifier, X, y) -> list[int]:
-    seen = []
-    net.set_params(report=lambda progress: seen.append(progress.epoch)).fit(X, y)
-    return seen
+    records = []
+    net.set_params(report=lambda progress: records.append(progress.epoch)).fit(X, y)
+    return records
 
 
 def test_interrupted_fit_resumes_from_its_checkpoint(data, fitted_mlp, interrupted_checkpoint):
@@ -343,9 +345,11 @@ def test_interrupted_fit_resumes_from_its_checkpoint(data, fitted_mlp, interrupt
 
 
 def test_report_is_not_part_of_the_fingerprint(data, interrupted_checkpoint):
-    seen = []
-    mlp(checkpoint=interrupted_checkpoint, report=seen.append, verbose=True, dropout=0.1).fit(*data)
-    assert [progress.epoch for progress in seen] == [4, 5, 6]
+    records = []
+    mlp(checkpoint=interrupted_checkpoint, report=records.append, verbose=True, dropout=0.1).fit(
+        *data
+    )
+    assert [progress.epoch for progress in records] == [4, 5, 6]
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,10 @@ def test_weight_two_equals_a_repeated_row_and_weight_zero_a_missing_one():
     logits, y, _ = make_batch(6)
     doubled, twice = torch.tensor([2.0, 1, 1, 1, 1, 0]).double(), [0, 0, 1, 2, 3, 4]
     result = batch_mmce(logits, y, doubled).item() ** 2 - MMCE_EPSILON
-    again = batch_mmce(logits[twice], y[twice], torch.ones(6).double()).item() ** 2 - MMCE_EPSILON
-    assert result == pytest.approx(again, rel=1e-9)
+    expected_square = (
+        batch_mmce(logits[twice], y[twice], torch.ones(6).double()).item() ** 2 - MMCE_EPSILON
+    )
+    assert result == pytest.approx(expected_square, rel=1e-9)
 
 
 def test_gradient_is_finite_for_correct_confident_batches():

@@ -155,11 +155,11 @@ def test_learns_stripes_with_text_labels():
 def test_is_determined_by_the_seed_and_pickles(augment):
     X, y = make_stripes(17, 8, 2)
     first = small(augment=augment, max_epochs=1).fit(X, y)
-    again, other = (
+    repeated, other = (
         clone(first).fit(X, y),
         small(augment=augment, max_epochs=1, random_state=1).fit(X, y),
     )
-    assert np.array_equal(first.logits(X), again.logits(X))
+    assert np.array_equal(first.logits(X), repeated.logits(X))
     assert not np.array_equal(first.logits(X), other.logits(X))
     assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
 

@@ -156,11 +156,11 @@ def test_embedding_is_the_input_of_the_head(factory, changes, width):
 def test_is_determined_by_the_seed_and_pickles(factory, changes):
     X, y = make_half_bright_images()
     first = network(f"{factory}:maps", **changes).fit(X, y.astype(str))
-    again, other = (
+    repeated, other = (
         clone(first).fit(X, y.astype(str)),
         clone(first).set_params(random_state=1).fit(X, y.astype(str)),
     )
-    assert np.array_equal(first.logits(X), again.logits(X))
+    assert np.array_equal(first.logits(X), repeated.logits(X))
     assert not np.array_equal(first.logits(X), other.logits(X))
     assert np.array_equal(pickle.loads(pickle.dumps(first)).logits(X), first.logits(X))
     assert first.classes_.tolist() == ["3", "8"]
@@ -218,11 +218,11 @@ def test_contrastive_pretraining_separates_the_classes(factory):
 
 
 def test_both_phases_report_their_progress(factory):
-    seen = []
-    network(f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=seen.append).fit(
-        *make_half_bright_images()
-    )
-    assert [(p.stage, p.epoch, p.max_epochs) for p in seen] == [
+    reports = []
+    network(
+        f"{factory}:maps", pretrain="contrastive", pretrain_epochs=3, report=reports.append
+    ).fit(*make_half_bright_images())
+    assert [(p.stage, p.epoch, p.max_epochs) for p in reports] == [
         ("pretraining", e, 3) for e in (1, 2, 3)
     ] + [("training", e, 2) for e in (1, 2)]
 

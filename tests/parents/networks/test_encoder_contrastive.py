@@ -117,7 +117,7 @@ def test_views_have_the_label_and_weight_of_their_row():
 def test_view_is_a_crop_of_the_padded_image_or_mirrored():
     images = torch.arange(1.0, 2 * 3 * 5 * 4 + 1).reshape(2, 3, 5, 4).repeat(40, 1, 1, 1)
     views = random_view(images, 2, torch.Generator().manual_seed(0)).numpy()
-    seen = set()
+    seen_crops = set()
     for image, view in zip(images.numpy(), views, strict=True):
         padded = np.pad(image, ((0, 0), (2, 2), (2, 2)))
         crops = {
@@ -128,17 +128,17 @@ def test_view_is_a_crop_of_the_padded_image_or_mirrored():
         }
         matching_keys = [key for key, crop in crops.items() if np.array_equal(crop, view)]
         assert len(matching_keys) == 1
-        seen |= set(matching_keys)
-    assert {flip for *_, flip in seen} == {0, 1}
-    assert {y for y, *_ in seen} == {x for _, x, _ in seen} == set(range(5))
+        seen_crops |= set(matching_keys)
+    assert {flip for *_, flip in seen_crops} == {0, 1}
+    assert {y for y, *_ in seen_crops} == {x for _, x, _ in seen_crops} == set(range(5))
 
 
 def test_views_are_determined_by_the_generator():
     images = torch.rand(8, 1, 6, 6, generator=torch.Generator().manual_seed(0))
-    first, again, other = (
+    first, repeated, other = (
         random_view(images, generator=torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
     )
-    assert torch.equal(first, again)
+    assert torch.equal(first, repeated)
     assert not torch.equal(first, other)
 
 

@@ -134,12 +134,12 @@ def test_every_member_draws_rows_with_replacement():
     Without replacement every member would see the same batch.
     """
     X, y = moons(64)
-    seen: list[torch.Tensor] = []
+    calls: list[torch.Tensor] = []
 
     class Watched(StackedPerceptrons):
         def forward(self, rows):
             if self.training:
-                seen.append(rows)
+                calls.append(rows)
             return super().forward(rows)
 
     class Ensemble(MultilayerPerceptronEnsemble):
@@ -149,8 +149,8 @@ def test_every_member_draws_rows_with_replacement():
     Ensemble(
         members=3, max_epochs=2, patience=None, device="cpu", batch_size=64, random_state=0
     ).fit(X, y)
-    assert [rows.shape for rows in seen] == [(3 * 64, 2)] * 2
-    batches = [member for rows in seen for member in rows.unflatten(0, (3, 64))]
+    assert [rows.shape for rows in calls] == [(3 * 64, 2)] * 2
+    batches = [member for rows in calls for member in rows.unflatten(0, (3, 64))]
     distinct = [len(batch.unique(dim=0)) for batch in batches]
     # 64 draws out of 64 have 41 distinct values on average, with standard deviation 2.4.
     assert all(25 < n < 55 for n in distinct)
@@ -168,8 +168,8 @@ def test_interrupted_training_resumes_to_the_same_bits(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         MultilayerPerceptronEnsemble(**options, checkpoint=tmp_path / "part", report=stop).fit(X, y)
-    again = MultilayerPerceptronEnsemble(**options, checkpoint=tmp_path / "part").fit(X, y)
-    np.testing.assert_array_equal(again.predict_proba(X), whole.predict_proba(X))
+    resumed = MultilayerPerceptronEnsemble(**options, checkpoint=tmp_path / "part").fit(X, y)
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
 
 
 def test_layers_and_gradients_are_accessible():
@@ -199,8 +199,8 @@ def test_partition_combines_all_members():
     model = MultilayerPerceptronEnsemble(members=2, max_epochs=2, **SMALL).fit(X, y)
     codes = partition_of(model).locate(X).codes
     active = model.transform(X, "layers.0") > 0
-    same = (active[:, None] == active[None]).all(axis=2)
-    np.testing.assert_array_equal((codes[:, None] == codes[None]).all(axis=2), same)
+    same_active_units = (active[:, None] == active[None]).all(axis=2)
+    np.testing.assert_array_equal((codes[:, None] == codes[None]).all(axis=2), same_active_units)
 
 
 def test_rejects_invalid_parameters():

@@ -129,8 +129,8 @@ def test_is_determined_by_the_seed_and_independent_of_other_rows(fitted_dropout,
     for at in (0, 150, 299):
         np.testing.assert_array_equal(fitted_dropout.predict_dist(X[at : at + 1]).x[0], whole.x[at])
     np.testing.assert_array_equal(fitted_dropout.predict_dist(X).x, whole.x)  # A second call.
-    again = from_bytes(to_bytes(fitted_dropout), "it").value
-    np.testing.assert_array_equal(again.predict_dist(X).x, whole.x)
+    restored = from_bytes(to_bytes(fitted_dropout), "it").value
+    np.testing.assert_array_equal(restored.predict_dist(X).x, whole.x)
     other = MonteCarloDropout(**{**SMALL, "random_state": 1, "max_epochs": 0}, masks=40).fit(X, y)
     assert not np.array_equal(
         other._draw_masks(other.module_)[0], fitted_dropout._draw_masks(fitted_dropout.module_)[0]
@@ -159,10 +159,10 @@ def test_rejects_a_network_without_dropout():
 
 
 def test_config_and_saved_model():
-    made = build(compose(["parent=mc_dropout", "dataset=heteroscedastic"]).parent)
-    assert type(made) is MonteCarloDropout and (
-        made.masks,
-        made.noise,
-        made.dropout,
-        made.hidden,
+    configured = build(compose(["parent=mc_dropout", "dataset=heteroscedastic"]).parent)
+    assert type(configured) is MonteCarloDropout and (
+        configured.masks,
+        configured.noise,
+        configured.dropout,
+        configured.hidden,
     ) == (100, False, 0.5, [256, 256, 64, 64])

@@ -186,7 +186,7 @@ def test_search_increases_the_objective_within_its_ball():
     )
     assert network.module_.training
     network.module_.eval()
-    values = [max_log_probability(network.module_(at)).detach() for at in (start, result)]
+    values = [max_log_probability(network.module_(points)).detach() for points in (start, result)]
     assert (values[1] >= values[0]).all() and (values[1] > values[0] + 1e-4).float().mean() > 0.9
     assert (
         ((result - start).abs() <= radius + 1e-6).all() and result.min() >= 0 and result.max() <= 1
@@ -203,10 +203,10 @@ def test_search_is_exact_for_known_maxima():
     For a linear function it is a corner of the ball. For a parabola it is a point on the way.
     """
     slope, start, radius = torch.tensor([[1.0, -2.0]]), torch.zeros(3, 2), torch.tensor([0.5, 0.2])
-    at = projected_gradient_ascent(
+    points = projected_gradient_ascent(
         nn.Identity(), start, lambda x: (x * slope).sum(dim=1), radius, 4
     )
-    torch.testing.assert_close(at, torch.tensor([[0.5, -0.2]]).expand(3, 2))
+    torch.testing.assert_close(points, torch.tensor([[0.5, -0.2]]).expand(3, 2))
     top = projected_gradient_ascent(
         nn.Identity(),
         torch.zeros(1, 1),
@@ -227,8 +227,8 @@ def test_acet_ball_is_a_fraction_of_each_feature_range():
     for exposure, share in ((Acet(radius=0.5), 0.5), (Acet(), 0.1)):
         auxiliary_loss = exposure.auxiliary_loss(module, X, lambda n, rng: start, "cpu", rng)
         assert auxiliary_loss is not None
-        moved = auxiliary_loss.sample_rows(module, 4, rng).numpy() - start
-        np.testing.assert_allclose(np.abs(moved).max(axis=0), share * np.array([1, 20]), rtol=1e-5)
+        shift = auxiliary_loss.sample_rows(module, 4, rng).numpy() - start
+        np.testing.assert_allclose(np.abs(shift).max(axis=0), share * np.array([1, 20]), rtol=1e-5)
 
 
 # training
@@ -325,18 +325,23 @@ def test_energy_margins_are_estimated_from_the_network_before_tuning():
 
 def test_given_outliers_replace_drawn_ones():
     """Give a single row: the network becomes uncertain there and stays confident on its own rows."""
-    (X, y), far = make_rows(), np.array([[0.0, 0.0]])
+    (X, y), given_outlier = make_rows(), np.array([[0.0, 0.0]])
     plain = mlp(max_epochs=30, patience=None).fit(X, y)
     exposed = mlp(max_epochs=30, patience=None, exposure=OutlierExposure(weight=1.0)).fit(
-        X, y, X_outliers=far
+        X, y, X_outliers=given_outlier
     )
-    assert exposed.predict_proba(far).max() < 0.5 < 0.6 < plain.predict_proba(far).max()
+    assert (
+        exposed.predict_proba(given_outlier).max()
+        < 0.5
+        < 0.6
+        < plain.predict_proba(given_outlier).max()
+    )
     assert exposed.score(X, y) > 0.95
     with pytest.raises(
         ParameterError,
         match=r"^X_outliers needs an exposure that trains with them, got exposure=None$",
     ):
-        mlp().fit(X, y, X_outliers=far)
+        mlp().fit(X, y, X_outliers=given_outlier)
     with pytest.raises(
         ValueError,
         match=r"^rows of X_outliers must have the shape of those of X, \(2,\), got \(3,\)$",
@@ -361,9 +366,9 @@ def test_sample_weights_apply_to_labelled_rows():
 @pytest.mark.parametrize("exposure", EXPOSURES, ids=NAMES)
 def test_saved_model_is_restored(exposure):
     network = mlp(exposure=exposure).fit(*make_rows())
-    again = from_bytes(to_bytes(network), "it").value
-    assert predicts_the_same(network, again) and again.describe() == network.describe()
-    assert predicts_the_same(clone(again).fit(*make_rows()), network)
+    restored = from_bytes(to_bytes(network), "it").value
+    assert predicts_the_same(network, restored) and restored.describe() == network.describe()
+    assert predicts_the_same(clone(restored).fit(*make_rows()), network)
 
 
 @pytest.mark.parametrize(
@@ -378,11 +383,11 @@ def test_interrupted_training_resumes_to_the_same_bits(exposure, tmp_path, monke
     epochs, once = [], training._TrainingRun.run_epoch
     last = 3 if exposure.start == "scratch" else 7  # of the training, or the third of the tuning
 
-    def epoch(self, *rest):
+    def epoch(self, *arguments):
         epochs.append(self.auxiliary is not None)
         if len(epochs) == last:
             raise KeyboardInterrupt
-        return once(self, *rest)
+        return once(self, *arguments)
 
     monkeypatch.setattr(training._TrainingRun, "run_epoch", epoch)
     monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
@@ -535,5 +540,7 @@ def test_rejects_invalid_exposures(exposure, more, message):
 
 
 def test_given_rows_are_drawn_with_replacement():
-    drawn = row_sampler(np.arange(3, dtype=np.float32)[:, None])(100, np.random.default_rng(0))
-    assert set(drawn[:, 0]) == {0, 1, 2} and drawn.shape == (100, 1)
+    sampled_rows = row_sampler(np.arange(3, dtype=np.float32)[:, None])(
+        100, np.random.default_rng(0)
+    )
+    assert set(sampled_rows[:, 0]) == {0, 1, 2} and sampled_rows.shape == (100, 1)

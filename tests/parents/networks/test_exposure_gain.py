@@ -53,9 +53,9 @@ def measure_error_and_auroc(kind: str, name: str | None) -> tuple[float, float, 
     else:
         network = MultilayerPerceptron(hidden=(64, 64), learning_rate=3e-3, **how).fit(X, y)
     is_out = np.repeat([0, 1], len(X_test))
-    both = np.concatenate([X_test, inverted])
-    by_confidence = roc_auc_score(is_out, -network.predict_proba(both).max(axis=1))
-    by_energy = roc_auc_score(is_out, -logsumexp(network.logits(both), axis=1))
+    all_rows = np.concatenate([X_test, inverted])
+    by_confidence = roc_auc_score(is_out, -network.predict_proba(all_rows).max(axis=1))
+    by_energy = roc_auc_score(is_out, -logsumexp(network.logits(all_rows), axis=1))
     return 1 - network.score(X_test, y_test), float(by_confidence), float(by_energy)
 
 

@@ -54,8 +54,8 @@ def test_each_pixel_changes_by_epsilon_within_its_range(splits, perturbed_sets):
         20 / 255,
         60 / 255,
     ] and {perturbed.name for perturbed in perturbed_sets} == {"fgsm"}
-    known = {image.tobytes() for image in splits.test.X}
-    assert len(plain.X) == 150 and all(image.tobytes() in known for image in plain.X)
+    expected = {image.tobytes() for image in splits.test.X}
+    assert len(plain.X) == 150 and all(image.tobytes() in expected for image in plain.X)
     for perturbed in others:
         step = perturbed.X - plain.X
         assert perturbed.X.dtype == np.float32 and perturbed.X.min() >= 0 and perturbed.X.max() <= 1
@@ -99,10 +99,10 @@ def test_network_errs_more_often_than_after_random_steps(splits, perturbed_sets)
 
 def test_same_generator_gives_the_same_images(splits):
     source = FastGradientSign(network(max_epochs=1, random_state=None), levels=[8], n=5)
-    one, again, other = (
+    one, repeated, other = (
         next(iter(source.sets(splits, np.random.default_rng(seed)))).X for seed in (0, 0, 1)
     )
-    np.testing.assert_array_equal(one, again)
+    np.testing.assert_array_equal(one, repeated)
     assert not np.array_equal(one, other)
 
 
@@ -197,8 +197,8 @@ def test_sets_share_one_network_unless_rows_or_settings_differ(splits, fit_row_c
     _train_cached(network(max_epochs=2), splits.calibration)
     assert fit_row_counts == [400, 100, 100] and len(_network_cache) == _MAX_CACHED_NETWORKS
     # The network is no longer cached, and is trained again.
-    again = Several(sources).sets(splits, np.random.default_rng(0))
-    np.testing.assert_array_equal(next(iter(again)).X, few.X)
+    repeated = Several(sources).sets(splits, np.random.default_rng(0))
+    np.testing.assert_array_equal(next(iter(repeated)).X, few.X)
     assert len(fit_row_counts) == 4
 
 

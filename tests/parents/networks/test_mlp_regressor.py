@@ -97,18 +97,18 @@ def test_without_hidden_layers_matches_least_squares():
     That standard deviation is over n, not over n - 3.
     """
     X, y = make_regression_rows()
-    ours, known = fit_linear_model("normal").fit(X, y), GaussianLinear().fit(X, y)
-    np.testing.assert_allclose(ours.predict(X), known.predict(X), atol=0.01 * known.sigma_)
+    ours, expected = fit_linear_model("normal").fit(X, y), GaussianLinear().fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), expected.predict(X), atol=0.01 * expected.sigma_)
     assert ours.predict_dist(X[:1]).var()[0] == pytest.approx(
-        known.sigma_**2 * (397 / 400), rel=1e-3
+        expected.sigma_**2 * (397 / 400), rel=1e-3
     )
 
 
 def test_without_hidden_layers_matches_the_gamma_glm():
     X, y = make_regression_rows()
-    ours, known = fit_linear_model("gamma").fit(X, y), GammaGlm(dispersion="ml").fit(X, y)
-    np.testing.assert_allclose(ours.predict(X), known.predict(X), rtol=0.01)
-    assert ours.dispersion_ == pytest.approx(known.shape_, rel=1e-3)
+    ours, expected = fit_linear_model("gamma").fit(X, y), GammaGlm(dispersion="ml").fit(X, y)
+    np.testing.assert_allclose(ours.predict(X), expected.predict(X), rtol=0.01)
+    assert ours.dispersion_ == pytest.approx(expected.shape_, rel=1e-3)
 
 
 def test_dispersion_is_estimated_on_held_out_rows():
@@ -229,6 +229,6 @@ def test_configs_and_saved_models(name):
         mlp.head.replace("normal", "regressor") if name == "mlp_regressor" else mlp.head
     )
     mlp.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
-    again = from_bytes(to_bytes(mlp), "it").value
-    np.testing.assert_array_equal(again.predict_dist(X).ppf(0.3), mlp.predict_dist(X).ppf(0.3))
-    assert again.describe() == mlp.describe()
+    restored = from_bytes(to_bytes(mlp), "it").value
+    np.testing.assert_array_equal(restored.predict_dist(X).ppf(0.3), mlp.predict_dist(X).ppf(0.3))
+    assert restored.describe() == mlp.describe()

@@ -90,16 +90,16 @@ def test_input_gradient_matches_finite_differences(mlp):
     The network is float32: steps are 1/64, and the tolerance of 1e-3 covers rounding.
     """
     model, X = mlp
-    some = X[::10].astype(np.float32).astype(np.float64)
-    gradient = model.input_gradient(some, lambda logits: logits.log_softmax(dim=1).amax(dim=1))
-    assert gradient.shape == some.shape and gradient.dtype == np.float32
+    sample = X[::10].astype(np.float32).astype(np.float64)
+    gradient = model.input_gradient(sample, lambda logits: logits.log_softmax(dim=1).amax(dim=1))
+    assert gradient.shape == sample.shape and gradient.dtype == np.float32
 
     def value(make_linear_rows):
         return log_softmax(model.logits(make_linear_rows), axis=1).max(axis=1)
 
     step = 2.0**-6
     for j in range(4):
-        up, down = some.copy(), some.copy()
+        up, down = sample.copy(), sample.copy()
         up[:, j] += step
         down[:, j] -= step
         difference = (value(up) - value(down)) / (2 * step)
@@ -113,9 +113,9 @@ def test_input_gradient_matches_finite_differences(mlp):
 def test_gradient_does_not_modify_the_network(mlp):
     model, X = mlp
     before = [parameter.detach().clone() for parameter in model.module_.parameters()]
-    alone = model.input_gradient(X[3:4], lambda logits: logits.logsumexp(dim=1))
+    gradient_alone = model.input_gradient(X[3:4], lambda logits: logits.logsumexp(dim=1))
     np.testing.assert_allclose(
-        alone,
+        gradient_alone,
         model.input_gradient(X, lambda logits: logits.logsumexp(dim=1))[3:4],
         rtol=1e-5,
         atol=1e-7,

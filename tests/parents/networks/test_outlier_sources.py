@@ -40,39 +40,41 @@ ALL = [NoiseOutliers(), PermutedOutliers(smoothed_fraction=0.5), outlier_source_
 @pytest.mark.parametrize("rows", [vectors(), images()], ids=["vectors", "images"])
 def test_outliers_have_the_training_shape_and_follow_from_the_generator(outliers, rows):
     before, draw = rows.copy(), outliers.make_sampler(rows, rng())
-    one, again, other = draw(33, rng(1)), draw(33, rng(1)), draw(33, rng(2))
-    assert one.shape == (33, *rows.shape[1:]) and one.dtype == np.float32
-    np.testing.assert_array_equal(one, again)
-    assert not np.array_equal(one, other)
-    assert (one >= rows.min(axis=0) - 1e-6).all() and (one <= rows.max(axis=0) + 1e-6).all()
+    first_draw, second_draw, other = draw(33, rng(1)), draw(33, rng(1)), draw(33, rng(2))
+    assert first_draw.shape == (33, *rows.shape[1:]) and first_draw.dtype == np.float32
+    np.testing.assert_array_equal(first_draw, second_draw)
+    assert not np.array_equal(first_draw, other)
+    assert (first_draw >= rows.min(axis=0) - 1e-6).all() and (
+        first_draw <= rows.max(axis=0) + 1e-6
+    ).all()
     np.testing.assert_array_equal(rows, before)
 
 
 def test_noise_fills_the_box_and_its_margin():
-    drawn = NoiseOutliers(margin=0.5).make_sampler(vectors(), rng())(4000, rng(1))
+    samples = NoiseOutliers(margin=0.5).make_sampler(vectors(), rng())(4000, rng(1))
     low, high = vectors().min(axis=0), vectors().max(axis=0)
     for column, start, width in zip(
-        drawn.T, low - 0.5 * (high - low), 2 * (high - low), strict=True
+        samples.T, low - 0.5 * (high - low), 2 * (high - low), strict=True
     ):
         assert kstest(column, "uniform", args=(start, width)).pvalue > 0.01
-    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.05
+    assert abs(np.corrcoef(samples.T)[0, 1]) < 0.05
 
 
 def test_permuted_columns_keep_values_and_lose_dependence():
     X = vectors()
-    drawn = PermutedOutliers().make_sampler(X, rng())(4000, rng(1))
-    assert np.isin(drawn[:, 0], X[:, 0]).all() and np.isin(drawn[:, 1], X[:, 1]).all()
-    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.05 < 0.99 < np.corrcoef(X.T)[0, 1]
-    assert len(np.unique(drawn[:, 0])) > 0.99 * len(X)  # each is drawn eight times in the mean
+    samples = PermutedOutliers().make_sampler(X, rng())(4000, rng(1))
+    assert np.isin(samples[:, 0], X[:, 0]).all() and np.isin(samples[:, 1], X[:, 1]).all()
+    assert abs(np.corrcoef(samples.T)[0, 1]) < 0.05 < 0.99 < np.corrcoef(X.T)[0, 1]
+    assert len(np.unique(samples[:, 0])) > 0.99 * len(X)  # each is drawn eight times in the mean
 
 
 def test_pixels_are_permuted_within_an_image_alike_in_all_channels():
     X = images()
-    drawn = PermutedOutliers().make_sampler(X, rng())(50, rng(1))
+    samples = PermutedOutliers().make_sampler(X, rng())(50, rng(1))
     colours = {tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in X}
-    result = [tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in drawn]
+    result = [tuple(sorted(map(tuple, image.reshape(3, -1).T.tolist()))) for image in samples]
     assert set(result) <= colours and len(set(result)) > 20
-    assert not any((image == other).all() for image in drawn for other in X)
+    assert not any((image == other).all() for image in samples for other in X)
 
 
 def test_smoothed_images_are_filtered_and_rescaled():
@@ -100,8 +102,8 @@ def test_mixture_contains_all_sources_in_random_order():
     X = np.zeros((5, 1), dtype=np.float32)
     X[0] = 1
     parts = {"noise": NoiseOutliers(), "permuted": PermutedOutliers()}
-    drawn = MixedOutliers(sources=parts).make_sampler(X, rng())(1001, rng(1))[:, 0]
-    of_rows = np.isin(drawn, [0, 1])
+    samples = MixedOutliers(sources=parts).make_sampler(X, rng())(1001, rng(1))[:, 0]
+    of_rows = np.isin(samples, [0, 1])
     assert of_rows.sum() in (500, 501) and 200 < of_rows[:500].sum() < 300
     with pytest.raises(
         ParameterError,
@@ -180,8 +182,8 @@ def test_images_are_converted_to_the_training_shape():
 
 
 def test_draws_from_a_simulation():
-    drawn = drawn_rows(Spiral(), n=50)
-    assert drawn.shape == (600, 2) and len(np.unique(drawn[:, 0])) == 50
+    samples = drawn_rows(Spiral(), n=50)
+    assert samples.shape == (600, 2) and len(np.unique(samples[:, 0])) == 50
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_loss_matches_scikit_learn():
     )
     values = head.quantiles(outputs, TargetScaler(0.0, 1.0))
     assert (np.diff(values, axis=1) > 0).all() and np.array_equal(values[:, 2], outputs[:, 0])
-    known = np.mean(
+    expected = np.mean(
         [
             mean_pinball_loss(z, values[:, j], alpha=q, sample_weight=weight)
             for j, q in enumerate(LEVELS)
@@ -59,11 +59,11 @@ def test_loss_matches_scikit_learn():
     )
     loss = head.loss(
         *(
-            torch.from_numpy(each.astype(np.float32))
-            for each in (outputs, z, weight / weight.mean())
+            torch.from_numpy(part.astype(np.float32))
+            for part in (outputs, z, weight / weight.mean())
         )
     )
-    assert float(loss) == pytest.approx(known, rel=1e-5)
+    assert float(loss) == pytest.approx(expected, rel=1e-5)
 
 
 def test_starts_near_a_standard_normal_distribution():
@@ -85,12 +85,12 @@ def test_predicts_sample_quantiles_for_uninformative_features():
         "patience": None,
         "schedule": "cosine",
     }
-    said = (
+    predicted = (
         QuantileNetwork(levels=LEVELS, **options, device="cpu", random_state=0)
         .fit(np.zeros((1000, 1)), y)
         .predict_dist([[0.0]])
     )
-    np.testing.assert_allclose(said.ppf(np.array(LEVELS))[0], np.quantile(y, LEVELS), atol=0.3)
+    np.testing.assert_allclose(predicted.ppf(np.array(LEVELS))[0], np.quantile(y, LEVELS), atol=0.3)
 
 
 def test_learns_heteroscedastic_noise():
@@ -127,10 +127,12 @@ def test_rejects_invalid_levels(levels, message):
 def test_config_and_saved_model():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
-    made = build(compose(["parent=quantile_network", "dataset=heteroscedastic"]).parent)
-    assert type(made) is QuantileNetwork and tuple(made.levels) == QuantileNetwork().levels
-    made.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
+    configured = build(compose(["parent=quantile_network", "dataset=heteroscedastic"]).parent)
+    assert (
+        type(configured) is QuantileNetwork and tuple(configured.levels) == QuantileNetwork().levels
+    )
+    configured.set_params(hidden=(4,), max_epochs=2, device="cpu", random_state=0).fit(X, y)
     np.testing.assert_array_equal(
-        from_bytes(to_bytes(made), "it").value.predict_dist(X).ppf(0.3),
-        made.predict_dist(X).ppf(0.3),
+        from_bytes(to_bytes(configured), "it").value.predict_dist(X).ppf(0.3),
+        configured.predict_dist(X).ppf(0.3),
     )

@@ -114,10 +114,10 @@ def test_user_thread_count_changes_nothing_and_is_restored(case):
 
 
 def test_every_batch_is_full_and_runs_on_one_thread():
-    seen = []
+    batch_sizes = []
 
     def look(batch):
-        seen.append(
+        batch_sizes.append(
             (
                 tuple(batch.shape),
                 torch.get_num_threads(),
@@ -129,7 +129,7 @@ def test_every_batch_is_full_and_runs_on_one_thread():
 
     X = np.ones((600, 3))
     sums, positive = map_batches(X, look, input_shape=(3,), n_jobs=2)
-    assert seen == [((256, 3), 1, True, torch.float32)] * 3
+    assert batch_sizes == [((256, 3), 1, True, torch.float32)] * 3
     assert (
         np.array_equal(sums, np.full(600, 3, np.float32))
         and positive.shape == (600, 1)
@@ -155,18 +155,20 @@ def test_error_in_a_thread_restores_torch():
 def test_to_float32_keeps_directions():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6))
-    far = X * np.logspace(0, 300, 50)[:, None]
-    narrowed = to_float32(far).astype(float)
+    large_rows = X * np.logspace(0, 300, 50)[:, None]
+    narrowed = to_float32(large_rows).astype(float)
     # The bound is the float32 next to 1e15.
     assert np.isfinite(narrowed).all() and np.abs(narrowed).max() < 1.0000001e15
     cosine = (narrowed * X).sum(1) / np.linalg.norm(narrowed, axis=1) / np.linalg.norm(X, axis=1)
     assert (
         cosine > 1 - 1e-12
     ).all()  # six numbers rounded by 6e-8 turn a direction by at most their square
-    near = np.abs(far).max(1) <= 1e15
+    small_rows = np.abs(large_rows).max(1) <= 1e15
     assert (
-        np.array_equal(narrowed[near], far[near].astype(np.float32).astype(float))
-        and 0 < near.sum() < 50
+        np.array_equal(
+            narrowed[small_rows], large_rows[small_rows].astype(np.float32).astype(float)
+        )
+        and 0 < small_rows.sum() < 50
     )
 
 

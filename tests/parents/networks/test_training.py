@@ -96,7 +96,7 @@ def test_loss_of_the_history_is_the_mean_over_rows():
     weights = np.random.default_rng(1).random(51)
     data, validation = examples(51, weights=weights), examples(20, 1)
     module = network()
-    trained = train(
+    result = train(
         module,
         data,
         cross_entropy,
@@ -105,15 +105,15 @@ def test_loss_of_the_history_is_the_mean_over_rows():
         validation=validation,
     )
     with torch.no_grad():
-        costs = nn.functional.cross_entropy(
+        row_losses = nn.functional.cross_entropy(
             network()(data.inputs), data.targets, reduction="none"
         ).numpy()
         held_out = nn.functional.cross_entropy(
             network()(validation.inputs), validation.targets
         ).item()
-    (entry,) = trained.history
+    (entry,) = result.history
     assert entry["epoch"] == 1
-    assert entry["loss"] == pytest.approx((weights * costs).mean(), rel=1e-6)  # float32
+    assert entry["loss"] == pytest.approx((weights * row_losses).mean(), rel=1e-6)  # float32
     assert entry["validation_loss"] == pytest.approx(held_out, rel=1e-6)
 
 
@@ -124,10 +124,10 @@ def test_rows_of_weight_zero_are_ignored():
     """
     data = examples(40, weights=np.repeat([2.0, 0.0], 20))
     half = Examples(data.inputs[:20], data.targets[:20], torch.ones(20))
-    weighted, alone = network(), network()
+    weighted, separate = network(), network()
     train(weighted, data, cross_entropy, replace(OPTIONS, batch_size=40, optimizer="sgd"), seed=0)
-    train(alone, half, cross_entropy, replace(OPTIONS, batch_size=20, optimizer="sgd"), seed=0)
-    for a, b in zip(weights_of(weighted), weights_of(alone), strict=True):
+    train(separate, half, cross_entropy, replace(OPTIONS, batch_size=20, optimizer="sgd"), seed=0)
+    for a, b in zip(weights_of(weighted), weights_of(separate), strict=True):
         # These are sums of 40 float32 terms in another order.
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
@@ -171,8 +171,8 @@ def test_early_stopping(losses, patience, n_epochs, best):
     options = TrainingOptions(
         optimizer="adam", learning_rate=1.0, batch_size=4, max_epochs=6, patience=patience
     )
-    trained = train(module, one, loss, options, seed=0, validation=one)
-    assert (len(trained.history), trained.best_epoch) == (n_epochs, best)
+    result = train(module, one, loss, options, seed=0, validation=one)
+    assert (len(result.history), result.best_epoch) == (n_epochs, best)
     # Adam moves by the learning rate while the gradient stays the same, so the count is the epoch
     # of the weights.
     assert module.count.item() == pytest.approx(best, rel=1e-5)
@@ -180,17 +180,15 @@ def test_early_stopping(losses, patience, n_epochs, best):
 
 def test_training_loss_is_monitored_without_validation():
     module = network()
-    trained = train(
+    result = train(
         module,
         examples(64),
         cross_entropy,
         replace(OPTIONS, max_epochs=60, patience=3, learning_rate=0.3),
         seed=0,
     )
-    losses = [entry["loss"] for entry in trained.history]
-    assert (
-        trained.best_epoch == 1 + int(np.argmin(losses)) and len(losses) == trained.best_epoch + 3
-    )
+    losses = [entry["loss"] for entry in result.history]
+    assert result.best_epoch == 1 + int(np.argmin(losses)) and len(losses) == result.best_epoch + 3
 
 
 @pytest.mark.parametrize(
@@ -230,11 +228,11 @@ def test_batch_normalisation_with_any_number_of_rows(n):
 
 
 def test_is_determined_by_the_seed():
-    first, again, other = (network(dropout=0.3) for _ in range(3))
-    for module, seed in ((first, 1), (again, 1), (other, 2)):
+    first, repeated, other = (network(dropout=0.3) for _ in range(3))
+    for module, seed in ((first, 1), (repeated, 1), (other, 2)):
         train(module, examples(50), cross_entropy, OPTIONS, seed=seed)
         torch.rand(3)  # the user's own numbers do not matter
-    assert assert_equal_states(first, again) and not assert_equal_states(first, other)
+    assert assert_equal_states(first, repeated) and not assert_equal_states(first, other)
 
 
 class Killed(Exception):
@@ -273,7 +271,7 @@ def test_interrupted_training_resumes_to_the_same_bits(tmp_path, monkeypatch, cu
             checkpoint=at(tmp_path),
         )
     resumed = network(seed=9, dropout=0.3, norm=True)
-    trained = train(
+    result = train(
         resumed,
         data,
         cross_entropy,
@@ -283,7 +281,7 @@ def test_interrupted_training_resumes_to_the_same_bits(tmp_path, monkeypatch, cu
         report=report,
         checkpoint=at(tmp_path),
     )
-    assert assert_equal_states(resumed, whole) and trained == expected
+    assert assert_equal_states(resumed, whole) and result == expected
     assert seen == list(range(1, len(expected.history) + 1))
 
 
@@ -292,12 +290,12 @@ def at(folder) -> Checkpoint:
 
 
 def test_a_finished_training_is_not_repeated(tmp_path):
-    whole, again = network(), network(seed=5)
+    whole, repeated = network(), network(seed=5)
     expected = train(whole, examples(50), cross_entropy, OPTIONS, seed=3, checkpoint=at(tmp_path))
     reports = []
     assert (
         train(
-            again,
+            repeated,
             examples(50),
             cross_entropy,
             OPTIONS,
@@ -307,14 +305,14 @@ def test_a_finished_training_is_not_repeated(tmp_path):
         )
         == expected
     )
-    assert assert_equal_states(whole, again) and reports == []
+    assert assert_equal_states(whole, repeated) and reports == []
 
 
 def test_reports_every_epoch(monkeypatch):
     clock = iter(np.arange(0.0, 100.0, 10.0))
     monkeypatch.setattr("kdgraph.parents.networks.training.time.perf_counter", lambda: next(clock))
     reports = []
-    trained = train(
+    result = train(
         network(),
         examples(50),
         cross_entropy,
@@ -327,7 +325,7 @@ def test_reports_every_epoch(monkeypatch):
         (e, 6, 10.0 * (6 - e), "warming up") for e in range(1, 7)
     ]
     assert [(r.loss, r.validation_loss) for r in reports] == [
-        (h["loss"], None) for h in trained.history
+        (h["loss"], None) for h in result.history
     ]
 
 

@@ -52,20 +52,27 @@ def test_weight_0_is_the_cross_entropy_to_the_bit():
 
 def held_out(X, y, seed):
     """Return the held-out rows of a network with this seed, by the documented rule."""
-    drawn = int(np.random.RandomState(seed).randint(np.iinfo(np.int32).max))
-    return train_test_split(np.arange(len(y)), test_size=0.1, stratify=y, random_state=drawn)[1]
+    drawn_seed = int(np.random.RandomState(seed).randint(np.iinfo(np.int32).max))
+    return train_test_split(np.arange(len(y)), test_size=0.1, stratify=y, random_state=drawn_seed)[
+        1
+    ]
 
 
 def test_keeps_the_weight_with_the_lowest_held_out_nll():
     X, y = make_noisy_moons(400)
     rows, weights = held_out(X, y, 0), [0.0, 2.0, 8.0]
-    alone = [mlp(loss="mmce", mmce_weight=weight).fit(X, y) for weight in weights]
-    expected = [nll(y[rows], one.predict_proba(X[rows])) for one in alone]
-    found = mlp(loss="mmce", mmce_weight=weights).fit(X, y)
-    np.testing.assert_allclose(found.mmce_nll_, expected, rtol=1e-6)  # of logits in float32
+    single_weight_networks = [mlp(loss="mmce", mmce_weight=weight).fit(X, y) for weight in weights]
+    expected = [nll(y[rows], one.predict_proba(X[rows])) for one in single_weight_networks]
+    tuned = mlp(loss="mmce", mmce_weight=weights).fit(X, y)
+    np.testing.assert_allclose(tuned.mmce_nll_, expected, rtol=1e-6)  # of logits in float32
     best = int(np.argmin(expected))
-    assert found.mmce_weight_ == weights[best] and predicts_the_same(found, alone[best])
-    assert (found.history_, found.best_epoch_) == (alone[best].history_, alone[best].best_epoch_)
+    assert tuned.mmce_weight_ == weights[best] and predicts_the_same(
+        tuned, single_weight_networks[best]
+    )
+    assert (tuned.history_, tuned.best_epoch_) == (
+        single_weight_networks[best].history_,
+        single_weight_networks[best].best_epoch_,
+    )
 
 
 def make_many_features(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -142,11 +149,11 @@ def test_interrupted_training_resumes_with_its_weight(tmp_path, monkeypatch):
     epochs = []
     once = training._TrainingRun.run_epoch
 
-    def epoch(self, *rest):
+    def epoch(self, *arguments):
         epochs.append(self.loss.weight)
         if len(epochs) == 8:  # the third of the second weight
             raise KeyboardInterrupt
-        return once(self, *rest)
+        return once(self, *arguments)
 
     monkeypatch.setattr(training._TrainingRun, "run_epoch", epoch)
     monkeypatch.setattr("kdgraph.parents.networks.checkpoint.SAVE_INTERVAL_SECONDS", 0.0)
