@@ -1,5 +1,7 @@
-"""Image models by name, as feature extractors: ours, a factory by import path, or what
-``transformers`` can load.
+"""Image models by name, as feature extractors.
+
+A name is "resnet20" (He et al. 2016), the import path of a factory, or a model that the Hugging
+Face library ``transformers`` can load.
 """
 
 from __future__ import annotations
@@ -22,21 +24,28 @@ from kdgraph.errors import UsageError
 from kdgraph.parents.networks.convolutional import residual_layers
 
 InitialWeights = Literal["pretrained", "random"]
+"""Weights of a loaded model: those that come with it, or new random ones."""
 IMPORT_PATH_PATTERN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:\w+|[^\W\d]\w*(\.[^\W\d]\w*)+")
-"""The form of an import path: a colon, or dots and no slash."""
+"""Form of an import path: it has a colon, or dots and no slash."""
 
 
 class ImageFeatureExtractor(nn.Module):
-    """Images as a data set has them in, features out: size, colours and units are made to fit, and
-    what the model returns is flattened.
+    """Module that maps images of a data set to features.
+
+    It adapts size, colours and scale of the images to the model, and flattens the output.
 
     Parameters
     ----------
-    model : the image model.
-    size : pixels of the height and width to which images are resized bilinearly, or None.
-    channels : a grey image is repeated to so many, or None.
-    mean, std : [c] subtracted from and divided out of the channels, or None.
-    use_pooler_output : whether a ``pooler_output`` is to be trusted.
+    model : nn.Module
+        The image model.
+    size : int or None, default=None
+        Height and width in pixels to which images are resized bilinearly.
+    channels : int or None, default=None
+        Number of channels to which a grey image is repeated.
+    mean, std : Tensor of shape (c,), or None, default=None
+        Mean and standard deviation of the channels, by which images are standardised.
+    use_pooler_output : bool, default=True
+        Use ``pooler_output`` if the model returns one.
     """
 
     mean: Tensor | None
@@ -62,7 +71,7 @@ class ImageFeatureExtractor(nn.Module):
         self.register_buffer("std", std)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Float[n, c, h, w] → Float[n, m]."""
+        """Map images Float[n, c, h, w] to features Float[n, m]."""
         if self.size is not None and images.shape[2:] != (self.size, self.size):
             images = functional.interpolate(
                 images, size=(self.size, self.size), mode="bilinear", antialias=True
@@ -75,11 +84,28 @@ class ImageFeatureExtractor(nn.Module):
 
 
 def flatten_model_output(output: Any, use_pooler_output: bool = True) -> Tensor:
-    """Float[n, m] from what an image model returned.
+    """Return features Float[n, m] from the output of an image model.
 
-    A tensor Float[n, m] is taken as it is, Float[n, tokens, m] and Float[n, m, h, w] are averaged
-    over tokens or pixels. Of an output of ``transformers``, it is ``pooler_output`` if there is one
-    (and ``use_pooler_output``), else ``last_hidden_state``.
+    A tensor Float[n, m] is returned unchanged. Float[n, tokens, m] and Float[n, m, h, w] are averaged
+    over tokens or pixels. From an output of ``transformers``, ``pooler_output`` is used if there is one
+    (and ``use_pooler_output`` is true), otherwise ``last_hidden_state``.
+
+    Parameters
+    ----------
+    output : Tensor or model output
+        Output of an image model.
+    use_pooler_output : bool, default=True
+        Use ``pooler_output`` if there is one.
+
+    Returns
+    -------
+    Tensor, Float[n, m]
+        Features.
+
+    Raises
+    ------
+    UsageError
+        If the output has another form.
     """
     if not isinstance(output, Tensor):
         pooler = getattr(output, "pooler_output", None) if use_pooler_output else None
@@ -113,23 +139,35 @@ def load_image_model(
     image_size: int | None = None,
     options: Any = None,
 ) -> tuple[ImageFeatureExtractor, int]:
-    """The image model called ``name``, ready for images of ``input_shape`` (c, h, w), and the width
-    of its features.
+    """Return the image model of a name for images of a shape, and the number of its features.
 
     Parameters
     ----------
-    name : ``resnet20``; ``package.module:factory`` or ``package.module.factory``, which returns a
-        module; else a folder or a name that ``AutoModel`` of ``transformers`` knows.
-    weights : ``pretrained`` (of ``resnet20``, which has none: random; of a factory: those that it
-        gives) or ``random``, drawn from torch's generator.
-    image_size : pixels to which images are resized; None: what the model's config says, or not at
-    all.
-    options : keyword arguments of the factory, of ``AutoModel``, or of :func:`residual_layers`.
+    name : str
+        ``resnet20``; ``package.module:factory`` or ``package.module.factory``, a function that returns
+        a module; otherwise a folder or a name that ``AutoModel`` of ``transformers`` can load.
+    input_shape : tuple of int
+        Channels, height and width of the images.
+    weights : {"pretrained", "random"}, default="pretrained"
+        "pretrained" are the weights of the checkpoint, or those that a factory sets; those of
+        ``resnet20`` are random. "random" are drawn from the generator of torch.
+    image_size : int or None, default=None
+        Height and width to which images are resized. None: the size in the config of the model,
+        otherwise no resizing.
+    options : mapping or None, default=None
+        Keyword arguments of the factory, of ``AutoModel``, or of :func:`residual_layers`.
+
+    Returns
+    -------
+    features : ImageFeatureExtractor
+        The model.
+    n_features : int
+        Number of features.
 
     Raises
     ------
-    UsageError : (a ValueError) for a name that leads to no model, or a model that cannot take such
-        images.
+    UsageError
+        If the name does not lead to a model, or the model does not accept such images (a ValueError).
     """
     options = dict(options or {})
     if name == "resnet20":
@@ -141,23 +179,24 @@ def load_image_model(
         features = ImageFeatureExtractor(_from_factory(name, weights, options), image_size)
     else:
         features = _from_transformers(name, weights, image_size, options)
-    wanted = next(
+    # The first convolution determines the number of channels that the model expects.
+    n_channels = next(
         (part.in_channels for part in features.modules() if isinstance(part, nn.Conv2d)), None
     )
-    if input_shape[0] == 1 and wanted is not None and wanted > 1:
-        features.channels = wanted
+    if input_shape[0] == 1 and n_channels is not None and n_channels > 1:
+        features.channels = n_channels
     return features, _count_features(features, name, input_shape)
 
 
 def is_import_path(name: str) -> bool:
-    """Whether ``name`` has the form of an import path; a folder that exists is none."""
+    """Return True if ``name`` has the form of an import path and is not an existing folder."""
     return not Path(name).is_dir() and bool(IMPORT_PATH_PATTERN.fullmatch(name))
 
 
 def _count_features(
     features: ImageFeatureExtractor, name: str, input_shape: tuple[int, ...]
 ) -> int:
-    """Features of one black image, counted."""
+    """Return the number of features of a black image; raise UsageError if the model rejects it."""
     features.eval()
     try:
         with torch.no_grad():
@@ -173,22 +212,24 @@ def _count_features(
 
 
 def _from_factory(name: str, weights: InitialWeights, options: Mapping[str, Any]) -> nn.Module:
+    """Return the module that the factory of this import path makes."""
     module, _, factory = name.rpartition(":" if ":" in name else ".")
     try:
-        make: Callable[..., Any] = getattr(import_module(module), factory)
+        factory_function: Callable[..., Any] = getattr(import_module(module), factory)
     except (ImportError, AttributeError) as error:
         raise UsageError(
             f"model '{name}' cannot be imported ({_first_line(error)}); it must be on PYTHONPATH"
         ) from error
-    made = _call_factory(make, name, options)
-    if not isinstance(made, nn.Module):
-        raise UsageError(f"model '{name}' must give a torch.nn.Module, got {type(made).__name__}")
+    model = _call_factory(factory_function, name, options)
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"model '{name}' must give a torch.nn.Module, got {type(model).__name__}")
     if weights == "random":
-        _reset_parameters(made, name)
-    return made
+        _reset_parameters(model, name)
+    return model
 
 
 def _call_factory(factory: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+    """Call a factory; raise UsageError if the options do not fit its signature."""
     try:
         inspect.signature(factory).bind(**options)
     except TypeError as error:
@@ -197,20 +238,22 @@ def _call_factory(factory: Callable[..., Any], name: str, options: Mapping[str, 
 
 
 def _reset_parameters(module: nn.Module, name: str) -> None:
-    for part in module.modules():
-        if hasattr(part, "reset_parameters"):
-            part.reset_parameters()  # pyright: ignore[reportCallIssue] (a method, where there is one)
-        elif next(part.parameters(recurse=False), None) is not None:
-            way_out = "let the factory draw them and take weights=pretrained"
+    """Draw new random weights for all layers of a module."""
+    for layer in module.modules():
+        if hasattr(layer, "reset_parameters"):
+            layer.reset_parameters()  # pyright: ignore[reportCallIssue] (a method, where there is one)
+        elif next(layer.parameters(recurse=False), None) is not None:
+            remedy = "let the factory draw them and take weights=pretrained"
             raise UsageError(
-                f"model '{name}': {type(part).__name__} has no reset_parameters() to draw random"
-                f" weights with; {way_out}"
+                f"model '{name}': {type(layer).__name__} has no reset_parameters() to draw random"
+                f" weights with; {remedy}"
             )
 
 
 def _from_transformers(
     name: str, weights: InitialWeights, image_size: int | None, options: Mapping[str, Any]
 ) -> ImageFeatureExtractor:
+    """Return the model that ``transformers`` loads, with normalisation and size from its config."""
     try:
         transformers = _import_untyped("transformers")
     except ImportError as error:
@@ -218,7 +261,7 @@ def _from_transformers(
             f"model '{name}' needs transformers: pip install 'kdgraph[encoders]'"
         ) from error
     mean = std = None
-    pooled = True
+    has_trained_pooler = True
     if weights == "random":
         model = transformers.AutoModel.from_config(
             _load_cached_or_remote(transformers.AutoConfig.from_pretrained, name), **options
@@ -227,9 +270,8 @@ def _from_transformers(
         model, info = _load_cached_or_remote(
             transformers.AutoModel.from_pretrained, name, output_loading_info=True, **options
         )
-        pooled = not any(
-            "pooler" in key for key in info["missing_keys"]
-        )  # else it is random: the checkpoint had another head
+        # A pooler that is missing in the checkpoint has random weights.
+        has_trained_pooler = not any("pooler" in key for key in info["missing_keys"])
         mean, std = _channel_statistics(name)
     size = getattr(model.config, "image_size", None)
     return ImageFeatureExtractor(
@@ -237,13 +279,14 @@ def _from_transformers(
         image_size or (size if isinstance(size, int) else None),
         mean=mean,
         std=std,
-        use_pooler_output=pooled,
+        use_pooler_output=has_trained_pooler,
     )
 
 
 def _load_cached_or_remote(load: Callable[..., Any], name: str, **options: Any) -> Any:
-    """From a folder or the user's cache if it is there, so that nothing waits for a network; else
-    from the network.
+    """Load from a folder or the cache of the user, otherwise from the network.
+
+    The cache has priority, so that nothing waits for a network.
     """
     try:
         with _without_progress_bar():
@@ -264,28 +307,27 @@ def _load_cached_or_remote(load: Callable[..., Any], name: str, **options: Any) 
 
 @contextmanager
 def _without_progress_bar() -> Iterator[None]:
-    """Reading weights from a disk takes a moment, and transformers would draw a bar for it."""
+    """Disable the progress bar of transformers; loading weights from a disk takes a moment only."""
     logging = _import_untyped("transformers.utils").logging
-    shown = logging.is_progress_bar_enabled()
+    was_enabled = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             logging.enable_progress_bar()
 
 
 def _load_remote(load: Callable[..., Any], name: str, options: Mapping[str, Any]) -> Any:
+    """Load from the network."""
     return load(name, **options)
 
 
 def _channel_statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
-    """Mean and standard deviation of the channels that the model was trained with, from its image
-    processor's file.
-    """
+    """Return mean and standard deviation of the channels in training, from the image processor file."""
     image_processor = _import_untyped("transformers.image_processing_base").ImageProcessingMixin
     try:
-        said, _ = _load_cached_or_remote(image_processor.get_image_processor_dict, name)
+        config, _ = _load_cached_or_remote(image_processor.get_image_processor_dict, name)
     except UsageError:
         warnings.warn(
             f"model '{name}' comes without a preprocessor_config.json: images enter it as they are",
@@ -293,22 +335,25 @@ def _channel_statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
         )
         return None, None
     if (
-        not said.get("do_normalize", True)
-        or said.get("image_mean") is None
-        or said.get("image_std") is None
+        not config.get("do_normalize", True)
+        or config.get("image_mean") is None
+        or config.get("image_std") is None
     ):
         return None, None
-    return torch.tensor(said["image_mean"]), torch.tensor(said["image_std"])
+    return torch.tensor(config["image_mean"]), torch.tensor(config["image_std"])
 
 
 def _import_untyped(module: str) -> Any:
-    """Not by a statement: pyright would read 2,700 modules behind it, a third of its time, and find
-    no types in what is used here.
+    """Import a module whose types are not checked.
+
+    With an import statement pyright would read 2,700 more modules, a third of its time, and would find
+    no types for the objects that are used here.
     """
     return import_module(module)
 
 
 def _first_line(error: BaseException) -> str:
+    """Return the first line of an error message, or the name of its type."""
     return next(
         (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
     )

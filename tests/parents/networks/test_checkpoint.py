@@ -1,4 +1,4 @@
-"""Files of training states: whole or not at all, and only for the training that wrote them."""
+"""Checkpoint files: atomic writes, and only for the training that wrote them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_round_trip(tmp_path):
     assert saved.load() is None
 
 
-def test_what_a_killed_writer_left_goes_with_the_file(tmp_path):
+def test_remove_deletes_temporary_files_of_killed_writers(tmp_path):
     checkpoint = Checkpoint(tmp_path / "state[1]", "a")
     checkpoint.save(STATE, force=True)
     (tmp_path / ".state[1].4711").write_bytes(b"half of it")
@@ -42,13 +42,13 @@ def test_what_a_killed_writer_left_goes_with_the_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".state1.4711"]
 
 
-def test_of_another_training(tmp_path):
+def test_ignores_the_state_of_another_training(tmp_path):
     Checkpoint(tmp_path / "state", "a").save(STATE, force=True)
     assert Checkpoint(tmp_path / "state", "b").load() is None
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_cut_short(tmp_path, share):
+def test_ignores_a_truncated_file(tmp_path, share):
     checkpoint = Checkpoint(tmp_path / "state", "a")
     checkpoint.save(STATE, force=True)
     whole = checkpoint.path.read_bytes()
@@ -57,7 +57,7 @@ def test_cut_short(tmp_path, share):
 
 
 class Runs:
-    """Unpickling it divides by zero."""
+    """Object whose unpickling divides by zero."""
 
     def __reduce__(self):
         return eval, ("1/0",)
@@ -68,7 +68,7 @@ class Runs:
     [b"not a checkpoint", pickle.dumps([1, 2]), pickle.dumps(Runs())],
     ids=["text", "list", "code"],
 )
-def test_a_file_of_another_kind(tmp_path, content):
+def test_ignores_a_file_that_is_not_a_checkpoint(tmp_path, content):
     (tmp_path / "state").write_bytes(content)
     assert Checkpoint(tmp_path / "state", "a").load() is None
 
@@ -76,12 +76,12 @@ def test_a_file_of_another_kind(tmp_path, content):
 @pytest.mark.parametrize(
     "thing", [[1, 2], {"fingerprint": "b"}, Runs()], ids=["list", "other", "code"]
 )
-def test_a_saved_thing_of_another_kind(tmp_path, thing):
+def test_ignores_a_saved_object_that_is_not_a_state(tmp_path, thing):
     torch.save(thing, tmp_path / "state")
     assert Checkpoint(tmp_path / "state", "a").load() is None
 
 
-def test_saves_when_due(tmp_path, monkeypatch):
+def test_saves_only_after_the_interval(tmp_path, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     checkpoint = Checkpoint(tmp_path / "state", "a")
@@ -94,7 +94,7 @@ def test_saves_when_due(tmp_path, monkeypatch):
     assert written == [False, False, True, False, False, True]
 
 
-def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_previous_state(tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path / "state", "a")
     checkpoint.save(STATE, force=True)
 
@@ -111,7 +111,7 @@ def test_a_failed_write_leaves_the_last_state(tmp_path, monkeypatch):
     assert checkpoint.load() is not None and [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
-def test_stages_have_files_of_their_own(tmp_path):
+def test_each_stage_has_a_separate_file(tmp_path):
     main = Checkpoint(tmp_path / "state", "a")
     before = main.for_stage("pretraining")
     before.save(STATE, force=True)
@@ -119,7 +119,7 @@ def test_stages_have_files_of_their_own(tmp_path):
     assert before.path == tmp_path / "state.pretraining"
 
 
-def test_a_folder_is_refused(tmp_path):
+def test_rejects_a_folder(tmp_path):
     with pytest.raises(
         ValueError, match="checkpoint must be the path of a file, got the folder"
     ) as caught:
@@ -127,9 +127,9 @@ def test_a_folder_is_refused(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_fingerprint_tells_data_apart():
+def test_fingerprint_differs_for_different_data():
     X = np.arange(6.0).reshape(2, 3)
-    same = [
+    equal_hashes = [
         training_fingerprint([X], ["a", 1]),
         training_fingerprint([np.asfortranarray(X)], ["a", 1]),
     ]
@@ -141,4 +141,4 @@ def test_fingerprint_tells_data_apart():
         training_fingerprint([X], ["a"]),
         training_fingerprint([X, np.float64(0)], ["a", 1]),
     ]
-    assert same[0] == same[1] and len({*same, *others}) == 7
+    assert equal_hashes[0] == equal_hashes[1] and len({*equal_hashes, *others}) == 7

@@ -1,4 +1,4 @@
-"""What is said while a network trains: to a function, to a terminal, or nothing."""
+"""Progress reports of a training: to a function, to a terminal, or none."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ FIRST = TrainingProgress(
 
 
 @pytest.mark.parametrize("verbose", [False, True])
-def test_silent_without_a_terminal(verbose, capsys):
+def test_bar_is_silent_without_a_terminal(verbose, capsys):
     with progress_callback(verbose) as report:
         report(FIRST)
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_function_gets_each_progress():
+def test_function_receives_every_report():
     seen = []
     with progress_callback(False, seen.append) as report:
         report(FIRST)
     assert seen == [FIRST]
 
 
-def test_what_is_no_function_is_refused():
+def test_rejects_a_report_that_is_not_callable():
     with (
         pytest.raises(
             ParameterError, match=r"^report must be a function of a Progress, or None, got True$"
@@ -40,7 +40,7 @@ def test_what_is_no_function_is_refused():
         pass
 
 
-def test_an_error_of_the_function_comes_through():
+def test_error_of_the_function_is_raised():
     def stop(progress):
         raise KeyboardInterrupt
 
@@ -48,7 +48,7 @@ def test_an_error_of_the_function_comes_through():
         report(FIRST)
 
 
-def test_the_bar_of_a_terminal(monkeypatch, capsys):
+def test_bar_in_a_terminal(monkeypatch, capsys):
     screen = io.StringIO()
 
     def console(*, stderr):
@@ -69,7 +69,7 @@ def test_the_bar_of_a_terminal(monkeypatch, capsys):
             )
         )
         report(FIRST)
-    assert len(seen) == 2  # the bar takes nothing from the function
+    assert len(seen) == 2  # The bar does not replace the function.
     shown = screen.getvalue()
     for words in ("pretraining", "1/5", "loss 2.5000", "at most 0:10 left"):
         assert words in shown
@@ -82,5 +82,5 @@ def test_the_bar_of_a_terminal(monkeypatch, capsys):
     ("seconds", "words"),
     [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3600, "1:00:00"), (90061, "25:01:01")],
 )
-def test_clock(seconds, words):
+def test_formats_durations(seconds, words):
     assert module._format_seconds(seconds) == words
