@@ -249,7 +249,7 @@ def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
 
     Raises
     ------
-    CannotLoad
+    LoadError
         If this version of scikit-learn keeps other nodes.
     ValueError
         If a node would lead out of its tree or round in a circle, or asks for a feature that there

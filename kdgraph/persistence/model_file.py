@@ -64,10 +64,10 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    CannotSave
+    SaveError
         In one line, for code (a lambda), open files, objects of compiled types that only pickle
         knows how to take apart.
-    UnusableKey
+    KeyFileError
         If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
 
     Warns
@@ -119,11 +119,11 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
     ------
     FileNotFoundError
         If there is none.
-    Untrusted
+    UntrustedFileError
         If it was not made with this user's key, or needs other classes; none of them was imported.
-    CannotLoad
+    LoadError
         In one line, if it is no such file, damaged, or of classes that are no longer there.
-    UnusableKey
+    KeyFileError
         If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
 
     Notes
@@ -163,9 +163,9 @@ def to_bytes(
 
     Raises
     ------
-    CannotSave, UnusableKey
+    SaveError, KeyFileError
         As in :func:`save`.
-    Untrusted
+    UntrustedFileError
         If it needs others.
     """
     encoder = Encoder(shared or {})
