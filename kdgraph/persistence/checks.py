@@ -96,6 +96,8 @@ def _require(holds: bool, what: str) -> None:
         raise ValueError(what)
 
 
+# The base classes of scikit-learn have private homes. They are compared by name, so that nothing
+# private is imported; the tests of these estimators fail if a name changes.
 _REBUILT_ATTRIBUTES = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _rebuild_neighbor_tree)}
 """Class → an attribute that is not written, and what makes it again."""
 _CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
