@@ -116,7 +116,7 @@ class SetDetector(PostHocDetector):
         )
 
     def _score_drawn_sets(self, X: Any, repeats: int, rng: np.random.Generator) -> np.ndarray:
-        """Return Float[units], the scores of drawn sets; only drawn rows are representation."""
+        """Return Float[units], the scores of drawn sets; only drawn rows are represented."""
         sets = draw_sets(len(X), self.set_size_, repeats, rng)
         drawn_ids, positions = np.unique(sets, return_inverse=True)
         representation = self._represent(select_rows(X, drawn_ids))

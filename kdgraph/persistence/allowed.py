@@ -1,8 +1,8 @@
-"""The list of classes that may be made from a file; no module is imported whose name is not on it.
+"""Allow list of the classes and functions that a model file may contain.
 
-This is the second line of defence, behind the keyed digest of :mod:`kdgraph.persistence.archive`:
-also a file whose origin somebody trusts is made of public estimators, layers and kdgraph's own
-models, and of what its reader, or this user's own run, has named beside them.
+This is the second line of defence, after the keyed digest of :mod:`kdgraph.persistence.archive`.
+Even a trusted file consists of public estimators, layers and models of kdgraph only, plus the names
+that the reader, or this user's run, has admitted. No other module is imported. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ BUILTIN_TYPES = {
 
 
 def qualified_name(cls: Any) -> str:
-    """``package.module:Class`` of a class or a function.
+    """Return ``package.module:Class`` of a class or a function.
 
     Raises
     ------
-    CannotSave
-        If it is not found again under that name, such as a class that a function has made.
+    SaveError
+        If the name does not lead back to it, as for a class that is defined in a function.
     """
     name = f"{cls.__module__}:{cls.__qualname__}"
     try:
@@ -157,12 +157,12 @@ def qualified_name(cls: Any) -> str:
 
 
 def import_class(name: str) -> type:
-    """The class of that name, which was found to be allowed."""
+    """Return the class of a name that is already checked against the list."""
     return _import_checked(name, type)
 
 
 def import_function(name: str) -> Any:
-    """The function of that name, which was found to be allowed."""
+    """Return the function of a name that is already checked against the list."""
     return _import_checked(name, FunctionType)
 
 
@@ -177,9 +177,7 @@ def _import_checked(name: str, kind: type) -> Any:
 
 
 def is_plain_object(cls: type) -> bool:
-    """Whether an object of this class is its fields and nothing else: written in Python, and taken
-    apart as any such object is.
-    """
+    """Return True if objects of this class are their fields only, without special pickling."""
     in_python = bool(cls.__flags__ & _HEAP_TYPE)
     usual = (
         cls.__reduce__ is object.__reduce__
@@ -208,13 +206,14 @@ def unlisted_names(
 
 
 def check_admitted(names: Iterable[str], admitted: Sequence[str]) -> None:
-    """Raise Untrusted unless all of these :func:`strangers` are admitted.
+    """Raise UntrustedFileError unless all names are admitted.
 
     Parameters
     ----------
-    names : ``package.module:name``.
-    admitted : classes and functions, or modules and packages with all that is below them, with
-        points or a colon.
+    names : iterable of str
+        Names ``package.module:name`` from :func:`unlisted_names`.
+    admitted : sequence of str
+        Classes and functions, or modules and packages with all their content, with dots or a colon.
     """
     others = [name for name in names if not _is_below(name, admitted)]
     if others:
@@ -229,9 +228,7 @@ def is_listed(cls: type) -> bool:
 
 
 def is_plain_type(cls: type) -> bool:
-    """Return whether a value may be this class itself, as ``float`` may: calling it runs
-    nothing.
-    """
+    """Return True if a value may be this class, as ``float``: calling it has no side effects."""
     return BUILTIN_TYPES.get(cls.__name__) is cls or issubclass(cls, np.generic)
 
 

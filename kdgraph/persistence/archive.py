@@ -1,18 +1,13 @@
-"""What goes wrong between a value and its file.
+"""Container of model files: a signed zip of one JSON document and arrays.
 
-The secret key that marks model files as this user's own.
+``document.json`` is deflated; arrays are ``0.npy``, ``1.npy``, …, or ``0.npy.zst`` if zstd makes
+them smaller. Unzip, zstd and ``numpy.load`` can open every part. The comment of the zip contains
+the HMAC-SHA256 (RFC 2104), with the key of the writer, of the SHA-256 of all bytes before, and the
+SHA-256 of all bytes before this checksum, which detects damage without a key.
 
-Reading a model can run code of its maker's choosing, so a file is read without further ado only if
-it carries a keyed digest (HMAC-SHA256, RFC 2104) that this user's key fits. The key is made on
-first use, for this user alone; ``KDGRAPH_KEY_FILE`` names another one, such as a key that a group
-or the nodes of a cluster without a common home share.
-
-The file: a zip of one JSON document and of arrays, with a keyed digest and a checksum.
-
-``document.json`` is deflated; arrays are ``0.npy``, ``1.npy``, …, or ``0.npy.zst`` where zstd makes
-them smaller. It ends with the zip's comment: the HMAC of the SHA-256 of all bytes before, with the
-maker's key, and the SHA-256 of all bytes before that sum, which shows damage without a key. Unzip,
-zstd and ``numpy.load`` open every part of it.
+Loading a model can run code chosen by its writer, so a file is loaded without ``trust`` only if its
+digest fits the key of this user. The key is created on first use; ``KDGRAPH_KEY_FILE`` names another
+one, such as a key shared by a group or by the nodes of a cluster. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -42,28 +37,25 @@ _MAX_DETAIL_LENGTH = 200
 
 
 class SaveError(KdgError, TypeError):
-    """Something in the value has no form in a file: code, an open file, an object that takes itself
-    apart in a way of its own.
-    """
+    """Error for a value that has no form in a file, such as code, an open file or a compiled object."""
 
 
 class LoadError(UsageError):
-    """The file is not what it should be: no model of kdgraph, damaged, or of classes that are not
-    there or not trusted.
-    """
+    """Error for a file that is not a model of kdgraph, is damaged, or needs missing classes."""
 
 
 class DamagedFileError(LoadError):
-    """The file's content is not what was written, or was never written by kdgraph."""
+    """Error for a file whose content was changed, or was not written by kdgraph."""
 
 
 class UntrustedFileError(LoadError):
-    """The file was not made with this user's key, or needs classes that nobody has allowed.
+    """Error for a file that was signed with another key, or needs classes that are not admitted.
 
     Attributes
     ----------
-    names : those classes, and what else it imports or calls by name, ``package.module:Class``;
-        empty where the key is the reason.
+    names : tuple of str
+        These classes, and names that it imports or calls, ``package.module:Class``; empty if the key is
+        the reason.
     """
 
     def __init__(self, message: str, names: Sequence[str] = ()) -> None:
@@ -92,7 +84,7 @@ _WORLD_ACCESS_MODE = 0o006
 
 
 class KeyFileError(UsageError):
-    """The file that ``KDGRAPH_KEY_FILE`` names holds no key, is open to all, or cannot be made."""
+    """Error for a ``KDGRAPH_KEY_FILE`` without a key, open to all users, or impossible to create."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +120,7 @@ def current_key() -> SigningKey:
 
     Raises
     ------
-    UnusableKey
+    KeyFileError
         If ``KDGRAPH_KEY_FILE`` names a file that cannot be used.
     """
     variable = os.environ.get(KEY_FILE_VARIABLE)
@@ -260,7 +252,7 @@ def pack(document: dict[str, Any], arrays: Sequence[np.ndarray]) -> bytes:
 
 
 def sign(content: bytes) -> bytes:
-    """Return ``content`` with digest and checksum in the place of :data:`PLACEHOLDER`, its end."""
+    """Return ``content`` with digest and checksum in place of :data:`UNSIGNED_END`, its end."""
     total = hashlib.sha256(memoryview(content)[:-_END_LENGTH])
     end = _DIGEST_MARK + current_key().digest(total.digest()).encode() + _CHECKSUM_MARK
     total.update(end)
@@ -272,9 +264,9 @@ def is_signed_by_user(content: bytes) -> bool:
 
     Raises
     ------
-    Damaged
+    DamagedFileError
         If the checksum does not fit, or this is another kind of file.
-    CannotLoad
+    LoadError
         If another version wrote it.
     """
     end = content[-_END_LENGTH:]
@@ -295,12 +287,12 @@ def is_signed_by_user(content: bytes) -> bool:
 
 
 def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Document and arrays, which can be written to, of a file whose checksum fits (:func:`is_signed_by_user`).
+    """Return document and writable arrays of a file that passed :func:`is_signed_by_user`.
 
     Raises
     ------
-    Damaged
-        If its parts do not fit together. Nothing is made that is larger than the file allows.
+    DamagedFileError
+        If its parts do not fit together. No array is allocated that is larger than the limit.
     """
     allowed = _max_unpacked_size(len(content))
     try:
@@ -320,7 +312,7 @@ def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
 
 
 def _max_unpacked_size(size: int) -> int:
-    """Bytes that a file of ``size`` may unpack to."""
+    """Return the number of bytes that a file of ``size`` bytes may unpack to."""
     return int(
         min(max(_MIN_UNPACK_LIMIT, _MAX_UNPACK_RATIO * size), _MAX_MEMORY_FRACTION * _memory_size())
     )
@@ -328,7 +320,7 @@ def _max_unpacked_size(size: int) -> int:
 
 @cache
 def _memory_size() -> int:
-    """Bytes of the machine's memory; without an end where it is not known."""
+    """Return the memory of the machine in bytes, or a huge number if it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -353,9 +345,7 @@ def _pack_zip(document: dict[str, Any], arrays: Sequence[np.ndarray], *, compres
 
 
 def _narrow_integers(array: np.ndarray) -> np.ndarray:
-    """Whole numbers in as few bytes as they need: half the time of compression, and nine tenths of
-    the size.
-    """
+    """Return integers in the narrowest type; compression takes half the time, for 0.9 of the size."""
     if array.dtype.kind != "i" or not len(array):
         return array
     low, high = array.min(), array.max()
@@ -426,7 +416,7 @@ def _read_member(archive: zipfile.ZipFile, name: str, max_size: int) -> bytes:
 
 @cache
 def _zstd_codec() -> Any:
-    """Level 1: a third of the time of higher ones, and within a tenth of their size on forests."""
+    """Return zstd of level 1: a third of the time of higher levels, within a tenth of their size."""
     import pyarrow  # here, since it takes 0.1 s to import
 
     return pyarrow.Codec("zstd", compression_level=1)

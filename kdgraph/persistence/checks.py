@@ -1,11 +1,9 @@
-"""What has to hold among the parts of an object before compiled code of scikit-learn may walk
-through it, and parts that are made anew.
+"""Checks of objects that are read from a file.
 
-Checks of the state of objects from a file: data, under names that replace nothing of a class.
-
-A method runs with whatever its object holds, so an allow list of classes alone is no boundary: an
-attribute that shadows a method, the name of a method in a field, or a hook of a layer would let the
-file choose what is called.
+A method runs with the attributes of its object, so an allow list of classes alone is insufficient:
+an attribute that shadows a method, the name of a method in a field, or a hook of a layer would let
+the file choose what is called. Compiled code of scikit-learn is protected by consistency checks.
+Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ def _check_boosting(boosted: Any) -> None:
 
 
 def _check_histogram_boosting(boosted: Any) -> None:
-    """The predictors of histogram gradient boosting, each with nodes of its own kind."""
+    """Check the predictors of histogram gradient boosting, which have their own type of nodes."""
     for predictor in (one for each in boosted._predictors for one in each):
         nodes, own = predictor.nodes, np.arange(len(predictor.nodes))
         inner = nodes["is_leaf"] == 0
@@ -84,7 +82,7 @@ def _check_histogram_boosting(boosted: Any) -> None:
 
 
 def _rebuild_neighbor_tree(estimator: Any) -> None:
-    """The tree of a nearest neighbour search, as ``fit`` makes it."""
+    """Build the tree of a nearest neighbour search as ``fit`` does."""
     from sklearn.neighbors import BallTree, KDTree
 
     kinds: dict[str, Any] = {"kd_tree": KDTree, "ball_tree": BallTree}
@@ -98,6 +96,8 @@ def _require(holds: bool, what: str) -> None:
         raise ValueError(what)
 
 
+# The base classes of scikit-learn have private homes. They are compared by name, so that nothing
+# private is imported; the tests of these estimators fail if a name changes.
 _REBUILT_ATTRIBUTES = {"sklearn.neighbors._base:NeighborsBase": ("_tree", _rebuild_neighbor_tree)}
 """Class → an attribute that is not written, and what makes it again."""
 _CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
@@ -115,7 +115,7 @@ _CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
 
 @cache
 def omitted_attribute(cls: type) -> str | None:
-    """The attribute of objects of this class that is not written."""
+    """Return the attribute of objects of this class that is not written, or None."""
     return next(
         (
             _REBUILT_ATTRIBUTES[name][0]
@@ -128,9 +128,7 @@ def omitted_attribute(cls: type) -> str | None:
 
 @cache
 def post_load_hook(cls: type) -> Callable[[Any], None] | None:
-    """What to do with an object of this class once it and all that it refers to are read; None:
-    nothing.
-    """
+    """Return the function to call with a complete object of this class, or None."""
     for name in _ancestor_names(cls):
         if name in _REBUILT_ATTRIBUTES:
             return _if_fitted("_fit_X", _REBUILT_ATTRIBUTES[name][1])
@@ -213,7 +211,7 @@ def object_checks(cls: type) -> tuple[Callable[[Any], None], ...]:
 
 
 def _check_parameters(value: Any) -> None:
-    """Hold the parameters of one of kdgraph's own classes to its annotations."""
+    """Check the parameters of a class of kdgraph against its annotations."""
     state = vars(value) if hasattr(value, "__dict__") else {}
     for name, annotation in annotations_of(type(value)).items():
         if name in state:

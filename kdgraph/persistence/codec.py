@@ -1,12 +1,10 @@
-"""Arrays on their way into the file and out of it: small ones of one type travel together.
+"""Conversion of values to JSON and arrays, and back.
 
-From a value to JSON: what JSON has stays as it is, all else is a list that begins with a word.
-
-A list is ``["list", …]``, an array ``["array", pool, start, shape, order]``, an object ``["object",
-class, values of its fields …]``. All but numbers and text are counted in the order in which they
-begin; what comes again is ``["ref", its number]``.
-
-From JSON back to the value; what JSON says is checked, since anybody may have written it.
+Values that JSON supports are unchanged; all others are lists that begin with a tag. A list is
+``["list", …]``, an array ``["array", pool, start, shape, order]``, an object ``["object", class,
+values of its fields …]``. All values but numbers and text are numbered in the order in which they
+begin; a repeated value is ``["ref", its number]``. The decoder validates the document, because it
+may have any origin. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -55,9 +53,7 @@ forest has thousands of arrays.
 
 
 class _ArrayPools:
-    """Collects arrays; each is known by its pool, where it starts there, its shape and its order in
-    memory.
-    """
+    """Collection of arrays; small ones of one type share a pool."""
 
     def __init__(self) -> None:
         self._parts: list[list[np.ndarray]] = []
@@ -65,9 +61,7 @@ class _ArrayPools:
         self._open: dict[np.dtype, int] = {}
 
     def add(self, array: np.ndarray) -> list[Any]:
-        """Take an array of any shape without Python objects; what is neither in C nor in Fortran
-        order becomes C.
-        """
+        """Add an array of any shape without Python objects; it is stored in C or Fortran order."""
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         flat = array.ravel(order)
         pool = self._pool_of(flat)
@@ -86,16 +80,14 @@ class _ArrayPools:
         return len(self._parts) - 1
 
     def arrays(self) -> list[np.ndarray]:
-        """One array for each pool."""
+        """Return one array for each pool."""
         return [parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in self._parts]
 
 
 def array_from_pool(
     arrays: Sequence[np.ndarray], pool: int, start: int, shape: Sequence[int], order: str
 ) -> np.ndarray:
-    """The array that :meth:`_ArrayPools.add` described; it may share the memory of its pool, but of no
-    other array.
-    """
+    """Return the array that :meth:`_ArrayPools.add` described, a view of its part of the pool."""
     size = math.prod(shape)
     if pool < 0 or start < 0 or min(shape, default=0) < 0 or order not in ("C", "F"):
         raise ValueError(f"there is no array of shape {list(shape)} at {start} of pool {pool}")
@@ -150,7 +142,7 @@ class Encoder:
         }
 
     def document(self, value: Any) -> dict[str, Any]:
-        """``value``, ``trees`` and ``classes``, JSON-safe; its arrays are in :attr:`pools`."""
+        """Return the JSON-safe document of ``value``; its arrays are in :attr:`pools`."""
         encoded = self.encode(value)
         trees = (
             {name: self._array(column) for name, column in tree_columns(self._trees).items()}
@@ -165,7 +157,7 @@ class Encoder:
         }
 
     def encode(self, value: Any) -> Any:
-        """``value`` as JSON."""
+        """Return ``value`` as JSON."""
         cls = type(value)
         if value is None or cls is str or cls is int or cls is bool:
             return value
@@ -201,7 +193,7 @@ class Encoder:
         return ["array", *self.pools.add(value)]
 
     def _encode_other(self, value: Any) -> Any:
-        """What is rarer: types, compiled trees, kinds, objects."""
+        """Encode types, functions, compiled trees, special values and objects."""
         if isinstance(value, type):
             return ["class", self._reference(value)]
         if isinstance(value, FunctionType):
@@ -236,7 +228,7 @@ class Encoder:
         return ["object", self._class(cls, None), *map(self.encode, [state, *items])]
 
     def _check(self, value: Any, state: Any) -> None:
-        """Hold an object to what a reader requires, so that what is written can be read."""
+        """Check an object as the decoder does, so that every written file can be read."""
         try:
             check_state(type(value), state)
             for check in object_checks(type(value)):
@@ -246,14 +238,14 @@ class Encoder:
         self.called += imported_names(value)
 
     def _class(self, cls: type, fields: tuple[str, ...] | None) -> int:
-        """Number of a class and the fields of its objects, which stand in the document once."""
+        """Return the number of a class and its fields, which the document contains once."""
         if (cls, fields) not in self._class_numbers:
             self._class_numbers[cls, fields] = len(self.classes)
             self.classes.append((qualified_name(cls), None if fields is None else list(fields)))
         return self._class_numbers[cls, fields]
 
     def _reference(self, cls: type) -> str | int:
-        """A builtin by its name, any other class by its number."""
+        """Return the name of a builtin type, or the number of another class."""
         if is_listed(cls) and not is_plain_type(cls):
             raise SaveError(
                 f"the class {cls.__qualname__} of {cls.__module__} cannot be saved as a value: only"
@@ -263,7 +255,7 @@ class Encoder:
 
 
 def _object_state(value: Any) -> tuple[Any, list[Any]]:
-    """State of an object, and in a list the members of one that is a dict or a tuple too."""
+    """Return the state of an object, and a list with its items if it is a dict or a tuple."""
     cls = type(value)
     try:
         if is_plain_object(cls) and not isinstance(value, _OPAQUE_BASES):
@@ -289,7 +281,7 @@ def _value_label(value: Any) -> str:
 
 
 def _torch_codec(value: Any) -> ValueCodec | None:
-    """The kind of what is torch's own; who has such a value has imported torch."""
+    """Return the codec of a value of torch, or None; torch is imported if there is such a value."""
     home = value.__module__ if isinstance(value, BuiltinFunctionType) else type(value).__module__
     if "torch" not in sys.modules or not (home or "").startswith("torch"):
         return None
@@ -336,15 +328,15 @@ class Decoder:
         }
 
     def value(self) -> Any:
-        """The value.
+        """Return the value.
 
         Raises
         ------
-        Untrusted
-            If it needs classes that are not allowed, of which none is imported, or holds names that
-            it would import or call.
-        CannotLoad
-            If it cannot be read by this version, or was not written by kdgraph.
+        UntrustedFileError
+            If it needs classes that are not admitted, none of which is imported, or holds names that it
+            would import or call.
+        LoadError
+            If this version cannot read it, or it was not written by kdgraph.
         """
         try:
             check_admitted(
@@ -378,7 +370,7 @@ class Decoder:
         return value
 
     def decode(self, node: Any) -> Any:
-        """The value that a part of the document stands for."""
+        """Return the value of a part of the document."""
         if type(node) is dict:
             self._values.append(made := {})
             for key, item in node.items():
@@ -442,14 +434,14 @@ class Decoder:
         check_admitted(imported_names(made), self.admitted)
 
     def _type(self, named: str | int) -> type:
-        """A class that a value refers to: a plain type, or one that the reader has admitted."""
+        """Return the class that a value refers to: a plain type, or one that the reader has admitted."""
         cls = BUILTIN_TYPES[named] if isinstance(named, str) else self._classes[named][0]
         if not is_plain_type(cls) and is_listed(cls):
             raise TypeError(f"{cls.__qualname__} is no plain type")
         return cls
 
     def _object_with_items(self, cls: type, node: list[Any], number: int) -> Any:
-        """An object that is a dict or a tuple too, or whose state is its own affair."""
+        """Return an object that is also a dict or a tuple, or that has a custom state."""
         state = self.decode(node[2])
         items = [self.decode(item) for item in node[3:]]
         if items and issubclass(cls, tuple):
@@ -463,7 +455,7 @@ class Decoder:
 
 
 def _set_state(made: Any, state: Any) -> None:
-    """An object its state, in the way of its class."""
+    """Set the state of an object with the method of its class."""
     check_state(type(made), state)
     if (
         type(made).__module__.startswith("sklearn.")

@@ -1,8 +1,8 @@
-"""Values that are no plain JSON and no ordinary objects: each kind is taken apart into values, and
-put together by one known function.
+"""Codecs of values that are neither JSON nor plain objects.
 
-Compiled trees of scikit-learn: those of a whole forest as a few columns, checked before any of them
-walks down.
+Each type is taken apart into values, and rebuilt by one known function. The compiled trees of a
+forest are stored together as a few columns, which are checked before any tree is used. Original to
+kdgraph.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from kdgraph.persistence.archive import LoadError
 
 @dataclass(frozen=True)
 class ValueCodec:
-    """One kind of value.
+    """Codec of one type of value.
 
     Attributes
     ----------
-    tag : its word in the document.
-    to_parts : the value → its parts.
-    from_parts : parts as they come from a file that anybody may have written → the value, or a
-        ValueError, TypeError or LookupError.
+    tag : str
+        Tag in the document.
+    to_parts : callable
+        Function from the value to its parts.
+    from_parts : callable
+        Function from the parts, which may have any origin, to the value. It raises ValueError,
+        TypeError or LookupError for invalid parts.
     """
 
     tag: str
@@ -151,10 +154,11 @@ def _identity(values: Iterable[Any]) -> Iterable[Any]:
 
 
 def _sorted_by_repr(values: Iterable[Any]) -> list[Any]:
-    """In an order that is the same in every process."""
+    """Return the values in an order that is the same in every process."""
     return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
 
 
+# Compiled losses are attributes of fitted boosting and SGD models, and have no public names.
 _COMPILED_LOSSES = ("sklearn._loss._loss", "sklearn.linear_model._sgd_fast")
 STRUCTURED_CODEC = ValueCodec("structured", _structured_to_parts, _structured_from_parts)
 """Arrays with named fields."""
@@ -201,7 +205,7 @@ _CODECS_BY_BASE = {
 
 
 def value_codec_of(value: Any) -> ValueCodec | None:
-    """The kind of a value; None for ordinary objects."""
+    """Return the codec of a value, or None for ordinary objects."""
     if kind := CODECS_BY_TYPE.get(type(value)):
         return kind
     if type(value).__module__ in _COMPILED_LOSSES:
@@ -220,17 +224,16 @@ _NO_CHILD = -1
 
 
 def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
-    """The trees (:class:`sklearn.tree._tree.Tree`) as arrays of one axis.
+    """Return the compiled trees (:class:`sklearn.tree._tree.Tree`) as arrays of one axis.
 
-    ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree;
-    ``n_classes`` one for each output of each; a field of the nodes, such as ``threshold``, one for
-    each node; ``value`` as many for each node as its tree has outputs and classes.
+    ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
+    ``n_classes`` one for each output of each tree, a field of the nodes, such as ``threshold``, one for
+    each node; ``value`` has as many for each node as its tree has outputs and classes.
     """
     states = [tree.__getstate__() for tree in trees]
     counts = [state["node_count"] for state in states]
-    nodes: Any = np.empty(
-        sum(counts), states[0]["nodes"].dtype
-    )  # np.concatenate would look for a common type of each pair: 3 ms
+    # np.concatenate would look for a common type of each pair, which takes 3 ms.
+    nodes: Any = np.empty(sum(counts), states[0]["nodes"].dtype)
     for state, end in zip(states, np.cumsum(counts), strict=True):
         nodes[end - state["node_count"] : end] = state["nodes"]
     return {
@@ -245,16 +248,17 @@ def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
 
 
 def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
-    """The trees again, equal to the last bit.
+    """Return the trees of :func:`tree_columns`, equal to the bit.
 
     Raises
     ------
-    CannotLoad
-        If this version of scikit-learn keeps other nodes.
+    LoadError
+        If this version of scikit-learn has other fields of nodes.
     ValueError
-        If a node would lead out of its tree or round in a circle, or asks for a feature that there
-        is not.
+        If a node leads out of its tree or into a cycle, or splits on a feature that does not exist.
     """
+    # scikit-learn has no public name for the compiled tree or the type of its nodes. The fields are
+    # compared below, so that a version with other fields is rejected.
     from sklearn.tree._tree import NODE_DTYPE
 
     fields = {
@@ -277,9 +281,7 @@ def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
 
 
 def _check_tree_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndarray) -> None:
-    """A walk down must end: children have larger numbers than their parent, which is how every
-    builder of scikit-learn numbers them.
-    """
+    """Raise ValueError unless children have larger numbers than their parent, so that descents end."""
     own = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
     left, right, end = nodes["left_child"], nodes["right_child"], np.repeat(counts, counts)
     leaf = (left == _NO_CHILD) & (right == _NO_CHILD)

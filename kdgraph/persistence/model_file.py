@@ -1,4 +1,8 @@
-"""Values in files: written whole or not at all; read with the user's own key or with trust."""
+"""Writing and reading of model files.
+
+A file is written completely or not at all. It is read with the key of this user, or if the caller
+trusts it. Original to kdgraph.
+"""
 
 from __future__ import annotations
 
@@ -37,44 +41,43 @@ _DOCUMENT_KEYS = {
     "trees": (dict, type(None)),
     "value": object,
 }
-"""What a document has, and of which types."""
+"""Keys of a document and the types of their values."""
 _VERSIONED_LIBRARIES = {"numpy": "numpy", "scikit-learn": "sklearn", "torch": "torch"}
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """What a file holds: the value, and what was written about it."""
+    """Content of a file: the value and its metadata."""
 
     value: Any
     metadata: Mapping[str, Any]
 
 
 def save(value: Any, file: str | os.PathLike[str]) -> None:
-    """Write a fitted model, or any value made of arrays, numbers, text, containers and objects of
-    kdgraph and scikit-learn.
+    """Write a fitted model, or another value of arrays, numbers, text, containers and objects.
 
-    The file carries a digest of this user's key (:mod:`kdgraph.persistence.archive`), by which
-    :func:`load` recognises it. Anybody else has to trust it before it is read.
+    The file contains a digest with the key of this user (:mod:`kdgraph.persistence.archive`), which
+    :func:`load` verifies. Other users have to trust the file before they can read it.
 
     Parameters
     ----------
-    value : what to write. One object that it refers to twice is written once, and is one again when
-    it is read.
-    file : is replaced as a whole.
+    value : object
+        Value to write, of objects of kdgraph and scikit-learn. An object that it refers to twice is
+        written once, and is one object again when it is read.
+    file : str or path
+        File to write; an existing file is replaced.
 
     Raises
     ------
-    CannotSave
-        In one line, for code (a lambda), open files, objects of compiled types that only pickle
-        knows how to take apart.
-    UnusableKey
-        If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
+    SaveError
+        For code (a lambda), open files, and objects of compiled types that only pickle supports.
+    KeyFileError
+        If ``KDGRAPH_KEY_FILE`` names a file without a key.
 
     Warns
     -----
     UserWarning
-        If no key can be kept on this machine, so that the file will have to be trusted when it is
-        read.
+        If no key can be stored on this machine, so that the file must be trusted when it is read.
     """
     path = Path(file)
     content = to_bytes(value)
@@ -100,39 +103,40 @@ def key_problem_message(key: SigningKey) -> str:
 
 
 def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> Any:
-    """The value in a file that :func:`save` or a run wrote; it predicts to the bit what the saved
-    one did.
+    """Return the value of a file; its predictions equal those of the saved value to the bit.
 
-    A file that this user's key did not make is refused, since reading a model can run code of its
-    maker's choosing, as reading a program does.
+    A file that was not signed with the key of this user is rejected, because reading a model can run
+    code chosen by its writer.
 
     Parameters
     ----------
-    file : ``model/calibrated.kdg`` of a run refers to ``parent.kdg``, which is read from the same
-        folder; it holds the two together, a :class:`~kdgraph.base.fitted_model.FittedModel`.
-    trust : True reads the file whoever made it: only if its origin is known and trusted. A list
-        does so too, and names classes (``"package.module.Class"``) or packages that it may import
-        beside kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A file of
-        this user's own needs neither.
+    file : str or path
+        File of :func:`save` or of a run. ``model/calibrated.kdg`` of a run refers to ``parent.kdg`` in
+        the same folder and contains a :class:`~kdgraph.base.fitted_model.FittedModel` of both.
+    trust : bool or sequence of str, default=False
+        True reads the file of any writer: use it only if the origin is known and trusted. A list does
+        the same, and names classes (``"package.module.Class"``) or packages that it may import in
+        addition to kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A file of
+        this user needs neither.
 
     Raises
     ------
     FileNotFoundError
-        If there is none.
-    Untrusted
-        If it was not made with this user's key, or needs other classes; none of them was imported.
-    CannotLoad
-        In one line, if it is no such file, damaged, or of classes that are no longer there.
-    UnusableKey
-        If ``KDGRAPH_KEY_FILE`` names a file that holds no key.
+        If the file does not exist.
+    UntrustedFileError
+        If another key signed it, or it needs other classes, none of which was imported.
+    LoadError
+        If it is not a model file, is damaged, or needs classes that no longer exist.
+    KeyFileError
+        If ``KDGRAPH_KEY_FILE`` names a file without a key.
 
     Notes
     -----
-    Also of a trusted file no code is taken: objects are made of listed classes without calling
-    their ``__init__``, no attribute may replace a method, parameters of kdgraph's classes are held
-    to their annotations, and trees are checked before they are walked down. That is a second line
-    of defence and no promise: estimators are programs, and arrays that make no sense can lead the
-    compiled code of some of them, such as support vector machines, out of its memory.
+    No code is read from a trusted file either: objects of listed classes are created without their
+    ``__init__``, no attribute may replace a method, parameters of classes of kdgraph are checked
+    against their annotations, and trees are checked before use. This is a second line of defence and
+    not a guarantee: invalid arrays can make the compiled code of some estimators, such as support
+    vector machines, access memory out of bounds.
     """
     path = Path(file)
     beside = _SiblingFiles(path, trust)
@@ -150,23 +154,26 @@ def to_bytes(
     metadata: Mapping[str, Any] | None = None,
     trusted: Sequence[str] | None = None,
 ) -> bytes:
-    """The content of a file.
+    """Return the content of a file.
 
     Parameters
     ----------
-    value : see :func:`save`.
-    shared : objects by name that are left out, and that who reads the file brings along.
-    metadata : JSON-safe, to be found beside the value.
-    trusted : classes or packages that it may need beside the listed ones, refuse others; None:
-        write them all. What it needs stands in the file, and whoever has this user's key reads it
-        without naming it again.
+    value : object
+        Value to write, see :func:`save`.
+    shared : mapping or None, default=None
+        Objects by name that are left out, and that the caller of :func:`from_bytes` passes.
+    metadata : mapping or None, default=None
+        JSON-safe data about the value.
+    trusted : sequence of str or None, default=None
+        Classes or packages that the value may need in addition to the listed ones; None allows all.
+        The file contains what it needs, and a user with the same key reads it without ``trust``.
 
     Raises
     ------
-    CannotSave, UnusableKey
+    SaveError, KeyFileError
         As in :func:`save`.
-    Untrusted
-        If it needs others.
+    UntrustedFileError
+        If the value needs other classes.
     """
     encoder = Encoder(shared or {})
     document = encoder.document(value)

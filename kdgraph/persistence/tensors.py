@@ -1,4 +1,7 @@
-"""Tensors and layers of torch; imported when there are some."""
+"""Codecs of tensors and layers of torch.
+
+The module is imported only if a value of torch is written or read. Original to kdgraph.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,7 @@ _HOOK_MARK, _ALLOWED_HOOK_FIELDS = "hook", ("_is_full_backward_hook",)
 
 
 def _tensor_to_parts(tensor: Tensor) -> tuple[Any, ...]:
-    """Type, shape, strides, whether it learns, and its memory: how a convolution's weights lie
-    decides its last bits.
-    """
+    """Return type, shape, strides, ``requires_grad`` and memory; strides affect the last bits."""
     own = tensor.detach().cpu()
     if (
         own.layout is not torch.strided
@@ -62,7 +63,7 @@ def _tensor_from_parts(
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Whether it fills its memory without gaps or overlaps."""
+    """Return True if the tensor fills its memory without gaps or overlaps."""
     expected = 1
     for step, n in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
         if n == 1:
