@@ -205,7 +205,9 @@ def mean_width(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
 
 @mean_over_rows("share of infinite intervals", better="lower")
 def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndarray:
-    """Share of rows whose central interval of this level has an infinite end; ours.
+    """Measure the fraction of rows whose central interval has an infinite end.
+
+    Original to kdgraph.
 
     Parameters
     ----------

@@ -94,8 +94,8 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
 
     References
     ----------
-    Cover and Thomas, "Elements of information theory", 2006, section 2.8: what is coarser cannot be
-    told apart better.
+    Cover and Thomas, "Elements of information theory", 2006, section 2.8: a coarser partition never
+    increases the divergence.
 
     Examples
     --------
