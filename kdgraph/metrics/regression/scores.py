@@ -224,8 +224,9 @@ def unbounded_share(distribution: Any, *, level: OpenFraction = 0.95) -> np.ndar
 def coverage_curve(
     y: np.ndarray, distribution: Any, *, levels: Sequence[OpenFraction] = LEVELS
 ) -> dict[str, np.ndarray]:
-    """:func:`coverage` of the central intervals of several levels, and their mean ``width`` in the
-    units of y.
+    """Tabulate :func:`coverage` and mean width of the central intervals of several levels.
+
+    Widths are in the units of y.
 
     Parameters
     ----------
