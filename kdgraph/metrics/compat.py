@@ -198,7 +198,7 @@ def library_rule(library: Library, bins: int) -> BinningRule:
     Parameters
     ----------
     library, bins
-        As for :func:`ece_compat`, where the rules are described.
+        As for :func:`ece_compat`, where the rules are described (Guo et al., 2017, Section 2).
 
     Raises
     ------

@@ -346,6 +346,8 @@ def ood_metrics(
 def metrics_of_counts(out: np.ndarray, inside: np.ndarray) -> dict[str, np.ndarray]:
     """Return the metrics of :func:`ood_metrics` for b samples at once, Float[b] each.
 
+    The samples are bootstrap resamples (Efron and Tibshirani, 1993).
+
     Parameters
     ----------
     out, inside : Int[b, t]

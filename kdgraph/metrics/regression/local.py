@@ -221,6 +221,8 @@ def group_coverage(
 ) -> dict[str, np.ndarray]:
     """Tabulate coverage, width and PIT values of each group, as :func:`local_coverage` does.
 
+    Original to kdgraph.
+
     Parameters
     ----------
     y : Float[n]

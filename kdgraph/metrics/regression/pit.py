@@ -212,7 +212,7 @@ def pit_histogram(y: np.ndarray, distribution: Any, *, bins: Count = 20) -> dict
 
     A bin holds lower < F(y) <= upper, the first one 0 too. Where F has steps, F(y) is at the upper
     end of one, so that m equal steps fill the bins alike if m is a multiple of ``bins``.
-    ``density`` is the share of rows over the width: 1 is ideal.
+    ``density`` is the fraction of rows over the width: 1 is ideal.
 
     Parameters
     ----------
