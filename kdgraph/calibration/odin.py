@@ -1,5 +1,6 @@
-"""ODIN as a calibrator: the softmax at a temperature, after a small step of the input towards what
-the network predicts.
+"""ODIN as a calibrator: a softmax with a temperature after a small step of the input.
+
+Liang et al. 2018 use it to detect OOD rows; Dey et al. compare with it as a calibrator.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class OdinCalibration(PostHocClassifier):
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y, sample_weight=None, *, X_ood=None, **calibration):
-        """As :meth:`~kdgraph.base.PostHocClassifier.fit`.
+        """Fit as :meth:`~kdgraph.base.PostHocClassifier.fit` does.
 
         Parameters
         ----------
@@ -141,18 +142,18 @@ class OdinCalibration(PostHocClassifier):
             )
         else:
             self.tried_ = list(self._judged_by_likelihood(calibration))
-        self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda each: each[2])
+        self.epsilon_, self.temperature_, _ = min(self.tried_, key=lambda trial: trial[2])
 
     @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
-        """Float[n, K]."""
+        """Return the class probabilities, Float[n, K]."""
         X = self._validate_X(X)
         return softmax(
             self._logits(X, self.temperature_, [self.epsilon_])[0] / self.temperature_, axis=1
         )
 
     def describe(self) -> dict[str, Any]:
-        """What was learnt, for the record."""
+        """Return the fitted values for the record."""
         return {"temperature": self.temperature_, "epsilon": self.epsilon_, "unit": self.unit_}
 
     def _steps(self) -> list[float]:
@@ -166,7 +167,7 @@ class OdinCalibration(PostHocClassifier):
         )
 
     def _judged_by_likelihood(self, rows: Rows) -> Iterator[tuple[float, float, float]]:
-        """ε, T and the negative log likelihood of each pair."""
+        """Yield ε, T and the negative log likelihood of each pair."""
         steps = self._steps()
         if self.temperature != "auto":
             t = float(self.temperature)
@@ -181,7 +182,7 @@ class OdinCalibration(PostHocClassifier):
             yield e, t, _nll(self._logits(rows.X, t, [e])[0], rows, t)
 
     def _judged_by_outliers(self, rows: Rows, X_ood: Any) -> Iterator[tuple[float, float, float]]:
-        """ε, T and the share of outliers that pass, of each pair."""
+        """Yield ε, T and the fraction of outliers that pass for each pair."""
         for t in TEMPERATURES if self.temperature == "auto" else [float(self.temperature)]:
             steps = self._steps()
             both = (self._logits(X, t, steps) for X in (rows.X, X_ood))
@@ -192,13 +193,13 @@ class OdinCalibration(PostHocClassifier):
 
 @np.errstate(under="ignore")
 def _nll(logits: np.ndarray, rows: Rows, temperature: float) -> float:
-    """Mean negative log likelihood in nats, of logits Float[n, K]."""
+    """Return the mean negative log likelihood in nats of logits Float[n, K]."""
     log_proba = log_softmax(logits / temperature, axis=1)[np.arange(len(rows)), rows.y]
     return -float(np.average(log_proba, weights=rows.weight))
 
 
 def _best_temperature(logits: np.ndarray, rows: Rows) -> float:
-    """T of the least negative log likelihood, which is convex in 1/T, to three digits or more."""
+    """Return the T of the least negative log likelihood, which is convex in 1/T."""
     found = minimize_scalar(
         lambda log_t: _nll(logits, rows, float(np.exp(log_t))),
         bounds=_LOG_TEMPERATURES,

@@ -1,11 +1,8 @@
-"""Rows made ready for the compiled loops, and what these find around some places.
+"""Kernel-weighted means of rows around places.
 
-Rows as vectors between which there are distances.
-
-Means over the rows around a place, by distances in feature space: in float32 where that is enough,
-else in float64.
-
-Means over the rows around a place by any dissimilarity, made and consumed in blocks.
+:func:`local_means` uses distances in feature space, in float32 where a bound on the rounding allows
+it and in float64 otherwise. :func:`local_means_by_distance` accepts any dissimilarity and computes it
+in blocks.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ squarings make 8 times its relative error.
 
 
 class Search:
-    """Rows in a frame, ready to be looked at from places. Ours.
+    """Rows in a frame, prepared for the compiled loops. Original to kdgraph.
 
     Parameters
     ----------
@@ -52,9 +49,7 @@ class Search:
         self.cells = self._tiles()
 
     def _tiles(self) -> np.ndarray:
-        """Float[r d'], the rows in their order, feature by feature in tiles that begin anew where a
-        label does.
-        """
+        """Return the rows feature by feature in tiles; each label begins a new tile, Float[r d']."""
         from kdgraph.smoothing.pair_sums import TILE
 
         near, d = self.near, self.frame.put(self.X[:0]).shape[1]
@@ -67,7 +62,7 @@ class Search:
         return cells
 
     def around(self, places: np.ndarray, rates: np.ndarray) -> LocalMeans:
-        """Means around some places, Int[p], at rates, Float[b] (Luo et al., 2022, Eq. 4 and 6)."""
+        """Return means around places, Int[p], at rates, Float[b] (Luo et al., 2022, Eq. 4 and 6)."""
         from kdgraph.smoothing.pair_sums import means_of_block
 
         near, shape = self.near, (len(rates), len(places))
@@ -99,18 +94,17 @@ class Search:
 
 
 def octaves(rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Int[b] and Float[b]: how often the weights at a base rate are squared to be those at each
-    rate, exp(-r D)² = exp(-2 r D).
+    """Return how often weights at a base rate are squared, Int[b], and the base rates, Float[b].
 
-    Both follow from a rate alone, so that its weights do not depend on which other bandwidths there
-    are. Ours.
+    Squared weights are the weights at twice the rate: exp(-r D)² = exp(-2 r D). Both results depend
+    on the rate alone, so the weights do not depend on the other bandwidths. Original to kdgraph.
     """
     squarings = np.mod(np.frexp(rates)[1], SQUARINGS)
     return squarings, np.ldexp(rates, -squarings)
 
 
 def vectors(name: str, rows: np.ndarray, *, way_out: str = "") -> np.ndarray:
-    """Float[n, d], finite, of the rows called ``name``; ours.
+    """Return rows as finite vectors, Float[n, d].
 
     Parameters
     ----------
@@ -245,7 +239,7 @@ def local_means(
 def _fill(
     found: LocalMeans, asked: np.ndarray, search: Search, gammas: np.ndarray, n_jobs: int | None
 ) -> None:
-    """Put into ``found`` what is ``asked`` for, Bool[b, m]."""
+    """Compute the entries of ``found`` that ``asked`` marks, Bool[b, m]."""
     from joblib import Parallel, delayed  # here, not above: it takes a moment
 
     which, order = np.flatnonzero(asked.any(axis=1)), search.near.order
@@ -335,9 +329,7 @@ def local_means_by_distance(
 
 
 def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) -> LocalMeans:
-    """Means with weights exp(-rate · D) at each rate, Float[b]; relative to the nearest row's (Luo
-    et al., 2022, Eq. 4).
-    """
+    """Return means with weights exp(-rate · D) relative to the nearest row's (Luo et al., Eq. 4)."""
     shape = (len(rates), len(near.first))
     mean, n_eff, mass = (
         np.full((*shape, near.values.shape[1]), np.nan),
@@ -368,7 +360,7 @@ def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) 
 
 
 def _checked(apart: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """A copy of what a distance gave for p places and q rows, Float[p, q]."""
+    """Return a checked copy of the distances of p places and q rows, Float[p, q]."""
     found = np.array(apart, dtype=np.float64)
     if found.shape != shape:
         raise DataError(
@@ -384,9 +376,7 @@ def _checked(apart: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _blocks(near: Neighbourhoods) -> list[np.ndarray]:
-    """Int[p] each: places that look at the same rows, so many that their distances fill a block;
-    those that look at none are left out.
-    """
+    """Return blocks of places that use the same rows, Int[p] each, without places that use none."""
     some = near.order[~near.alone[near.order]]
     blocks = []
     for places in np.split(some, np.flatnonzero(np.diff(near.first[some])) + 1):
@@ -398,8 +388,9 @@ def _blocks(near: Neighbourhoods) -> list[np.ndarray]:
 def _of_block(
     apart: np.ndarray, values: np.ndarray, weight: np.ndarray, rate: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means Float[p, v], effective sample sizes and sums of weights Float[p], of distances Float[p,
-    q] beyond the nearest row's.
+    """Return means, effective sample sizes and sums of weights of one block.
+
+    ``apart``, Float[p, q], are distances minus that of the nearest row.
     """
     w = np.exp(-rate * apart)
     if len(weight):

@@ -1,8 +1,7 @@
-"""Which kernels there are, and how far "near" goes.
+"""Rows that count around each place, and the precision in which distances are computed.
 
-What is found around a place, and which rows are looked at from there.
-
-Where features are put before their distances are computed, and what float32 makes of them.
+The module holds the kernels, the checked inputs of kernel means, and a bound on the error of float32
+distances.
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ def check_bandwidths(bandwidths: Sequence[float]) -> None:
 
 
 def rms_of(X: np.ndarray) -> float:
-    """Ours: the root mean square distance from the mean, per dimension, of Float[n, d]: one number
-    for the whole space; 1 if it is 0.
+    """Return the root mean square distance from the mean per dimension of Float[n, d], or 1 if 0.
+
+    Original to kdgraph.
 
     >>> rms_of(np.array([[0.0, 1.0], [2.0, 1.0]])) == 0.5**0.5
     True

@@ -1,6 +1,4 @@
-"""Calibrators of top-label confidence: how likely the predicted class is right, class by class.
-Predictions stay the parent's.
-"""
+"""Calibrators of top-label confidence, which keep the parent's predictions."""
 
 from kdgraph.calibration.top_label.base import TopLabelCalibrator
 from kdgraph.calibration.top_label.cumulative import CumulativeConfidence

@@ -1,11 +1,10 @@
-"""Sums of Gaussian kernels over scores: exact in logs at any point, however far out; and at many
-points and bandwidths at once.
+"""Sums of Gaussian kernels over scores: exact logs at any point, and fast series at many points.
 
 The fast way knows how wrong it may be. A sum of Gaussians has next to no waves shorter than the
 bandwidth, so a few hundred Fourier coefficients of the rows give it at every point, for every
 bandwidth up to twice the narrowest, to :data:`SERIES_ERROR` of the weight of all rows. That is
-plenty where there are rows, and nothing at all in the gaps between them: there, who needs the sum
-asks for the exact one.
+plenty where there are rows, and nothing at all in the gaps between them: there the exact
+sum is needed.
 """
 
 from __future__ import annotations
@@ -211,8 +210,9 @@ class KernelSeries:
 
 
 def logs_of(sums: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithms of sums, Float[m], that may be wrong by ``error``; and by how much they are wrong
-    then, inf where none is sure. Ours.
+    """Return the logarithms of sums with an error, and bounds on their errors, Float[m] each.
+
+    The bound is infinite where the error may exceed the sum. Original to kdgraph.
     """
     above = np.maximum(sums, 4 * error)
     return np.log(above), np.where(sums >= 4 * error, 2 * error / above, np.inf)
