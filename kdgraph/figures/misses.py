@@ -146,7 +146,7 @@ def plot_interval_misses_from_run(run: RunFigureData, level: OpenFraction = 0.95
     """Test rows outside of the central interval of this level, over the plane; None unless there
     are two features.
     """
-    said, X = run.said("distribution", run.test), run.splits.test.X
+    said, X = run.outputs_by_model("distribution", run.test), run.splits.test.X
     if said is None or X.ndim != 2 or X.shape[1] != 2:
         return None
     y, missed = np.asarray(run.test.y), {}

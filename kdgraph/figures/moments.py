@@ -147,7 +147,7 @@ def plot_mean_and_sd_from_run(run: RunFigureData, at_most: Count = 2000) -> Any:
     ----------
     at_most : rows that are drawn, the first ones.
     """
-    said, truth = run.said("distribution", run.test), run.test.truth
+    said, truth = run.outputs_by_model("distribution", run.test), run.test.truth
     if said is None or truth is None:
         return None
     true, *others = (

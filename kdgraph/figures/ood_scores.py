@@ -272,7 +272,7 @@ def _score_columns(run: RunFigureData, found: Predictions) -> dict[str, np.ndarr
     """Name → Float[n]; nothing unless both models have a score. A model that scores sets is named
     so.
     """
-    said = run.said("ood_score", found) or {}
+    said = run.outputs_by_model("ood_score", found) or {}
     return {_score_label(name, given): np.asarray(given) for name, given in said.items()}
 
 
