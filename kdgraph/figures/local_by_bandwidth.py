@@ -337,7 +337,7 @@ def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
             for name, values in drawn.items():
                 _check_curve(f"{what} of {name!r} in {title!r}", np.asarray(values), len(b))
                 if np.ndim(values) == 2 and band_of is None:
-                    raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")
+                    raise ValueError("band_of must describe how runs differ, e.g. '60 seeds'")
 
 
 def _check_curve(which: str, values: np.ndarray, n: int) -> None:
