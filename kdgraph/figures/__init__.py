@@ -1,5 +1,7 @@
-"""Figures: functions from arrays to a matplotlib Figure, one module a figure, one style sheet; no
-pyplot, so any thread may draw.
+"""Figures of calibration, confidence and out-of-distribution detection.
+
+Each function takes arrays and returns a :class:`matplotlib.figure.Figure`. All figures share one
+style sheet. None uses pyplot, so any thread may draw.
 """
 
 from __future__ import annotations

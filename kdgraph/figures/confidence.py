@@ -1,6 +1,7 @@
-"""Confidence on the way out of the data: mean max confidence against the distance from the origin.
+"""Confidence against the distance from the origin.
 
-Confidence against the distance from the data, of one run.
+The figure shows how the mean max confidence of each model changes on spheres that leave the
+training data.
 """
 
 from __future__ import annotations
@@ -43,22 +44,35 @@ def plot_confidence_against_radius(
     bands: CurveBands | None = None,
     band_of: str | None = None,
 ) -> Figure:
-    """Mean max confidence of each model on circles (or hyperspheres) of growing radius, against
-    what honesty would say: the prior.
+    """Plot mean max confidence on circles or hyperspheres of growing radius.
+
+    A dotted line marks the largest class prior, the ideal confidence in the OOD region.
 
     Parameters
     ----------
-    curves : name → Float[r]; the first is the parent, the others are methods.
-    radii : Float[r], increasing.
-    prior : the largest class prior, to which confidence should fall far away.
-    id_radius : the training data lie within; shaded.
-    bands : name → (lower, upper), Float[r] each, drawn around that name's curve.
-    band_of : what the bands are, e.g. "25 to 75 % of 10 seeds"; required with ``bands``.
+    curves : mapping of str to Float[r]
+        Mean max confidence by name; the first is the parent, the others are methods.
+    radii : Float[r]
+        Increasing radii.
+    prior : float
+        Largest class prior.
+    id_radius : float, default=1.0
+        Radius of the region of the training data, which is shaded.
+    bands : mapping of str to (Float[r], Float[r]), default=None
+        Lower and upper limit of a band around the curve of that name.
+    band_of : str, default=None
+        Description of the bands, e.g. "25 to 75 % of 10 seeds"; required with ``bands``.
 
     Returns
     -------
     Figure
-        One column wide; the right margin grows with the longest name.
+        Figure of one column; the right margin depends on the longest name.
+
+    Raises
+    ------
+    ValueError
+        If there is no curve, radii do not increase, a curve or band does not fit, or ``band_of`` is
+        missing.
     """
     radii = np.asarray(radii, dtype=np.float64)
     _check_curves(curves, radii, bands, band_of)
@@ -71,13 +85,13 @@ def plot_confidence_against_radius(
         margin = 0.12 + max(text_size(figure, label, LABEL_SIZE)[0] for label in labels)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - margin, _HEIGHT)
         axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")
-        for name, role in styles_by_name(list(curves)).items():
-            axes.plot(radii, curves[name], label=name, clip_on=False, zorder=3, **role.line())
+        for name, style in styles_by_name(list(curves)).items():
+            axes.plot(radii, curves[name], label=name, clip_on=False, zorder=3, **style.line())
             if bands and name in bands:
                 axes.fill_between(
                     radii,
                     *bands[name],
-                    color=role.color,
+                    color=style.color,
                     alpha=0.2,
                     linewidth=0,
                     gid=f"band {name}",
@@ -93,12 +107,13 @@ def plot_confidence_against_radius(
         if band_of:
             note_above(axes, f"bands: {band_of}", 0, "left", 3 + 72 * _BAND_LINE)
         ends = [prior, *(float(values[-1]) for values in curves.values())]
-        colors = [BLACK, *(role.color for role in styles_by_name(list(curves)).values())]
+        colors = [BLACK, *(style.color for style in styles_by_name(list(curves)).values())]
         label_line_ends(axes, labels, ends, colors)
     return figure
 
 
 def _format_axes(axes: Axes, radii: np.ndarray, id_radius: float, low: float) -> None:
+    """Set limits and labels, and shade the region of the training data."""
     axes.set(xlim=(min(0.0, radii[0]), radii[-1]), ylim=(low, 1 + 0.02 * (1 - low)))
     axes.set(xlabel="distance from the origin", ylabel="mean max confidence")
     axes.locator_params(axis="y", nbins=6)
@@ -115,6 +130,7 @@ def _check_curves(
     bands: CurveBands | None,
     band_of: str | None,
 ) -> None:
+    """Check that curves fit the radii and bands have a curve and a description."""
     if not curves or radii.ndim != 1 or len(radii) < 2 or (np.diff(radii) <= 0).any():
         raise ValueError("confidence_against_radius needs a curve and two or more increasing radii")
     for name, values in curves.items():
@@ -124,15 +140,17 @@ def _check_curves(
                 f" got shape {np.shape(values)}"
             )
     if bands and not band_of:
-        raise ValueError("band_of must say what the bands are, e.g. '25 to 75 % of 10 seeds'")
+        raise ValueError("band_of must describe the bands, e.g. '25 to 75 % of 10 seeds'")
     if bands and set(bands) - set(curves):
         raise ValueError(f"bands without a curve: {sorted(set(bands) - set(curves))}")
 
 
 @register_figure("confidence_against_radius")
 def plot_confidence_against_radius_from_run(run: RunFigureData) -> Any:
-    """Mean confidence on spheres around the data."""
-    shells = [found for found in run.evaluation.predictions if "radius" in found.params]
+    """Plot the mean confidence of both models on spheres around the data."""
+    shells = [
+        predictions for predictions in run.evaluation.predictions if "radius" in predictions.params
+    ]
     shells.sort(key=lambda shell: shell.params["radius"])
     if (
         len(shells) < 2

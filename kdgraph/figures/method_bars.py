@@ -1,4 +1,4 @@
-"""One number of many methods on many classes, as bars that stand in groups by class."""
+"""Bars of one metric for many methods and classes."""
 
 from __future__ import annotations
 
@@ -34,105 +34,112 @@ from kdgraph.figures.style import (
 )
 
 _LEFT, _RIGHT, _NAME, _HEIGHT = 0.46, 0.06, 0.13, 1.9  # inches; a line of a class name
-_KEY_LINE, _PATCH, _BETWEEN = (
-    0.17,
-    0.22,
-    0.14,
-)  # inches: a line of the key, its patch, and before the next one
-_ROOM, _PAIR = (
-    2.0,
-    0.15,
-)  # of one bar: between the groups of two classes, between the bars of two methods
-_LIGHT, _EDGE = 0.35, 0.35  # share of colour in the lightest set; points
+# Inches: line of the legend, its patch, space before the next patch.
+_KEY_LINE, _PATCH, _BETWEEN = 0.17, 0.22, 0.14
+# In widths of a bar: between the groups of two classes, between the bars of two methods.
+_GROUP_GAP, _METHOD_GAP = 2.0, 0.15
+_LIGHT, _EDGE = 0.35, 0.35  # fraction of colour in the lightest set; points
 _METHOD_COLORS = (BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW)
-"""Of methods by position; what is uncalibrated is grey, as a parent is."""
+"""Colours of methods by position; uncalibrated confidence is grey, like a parent."""
 UNCALIBRATED = "uncalibrated"
 
 ClassValues = Mapping[str, Mapping[str, Sequence[float]]]
-"""Method → class → a number for each set of rows, NaN where there is none."""
+"""A number for each set of rows by method and class, NaN where there is none."""
 
 
 def plot_method_bars(values: ClassValues, *, ylabel: str, sets: Sequence[str]) -> Figure:
-    """Bars of each class side by side: methods in one order, and the sets of rows of a method from
+    """Plot bars of methods in groups by class.
+
+    All classes have the methods in the same order. The bars of a method are the sets of rows, from
     left (light) to right (full colour).
 
     Parameters
     ----------
-    values : method → class → a number for each set of rows; a bar is left out where it is NaN. A
-    method "uncalibrated" is grey.
-    ylabel : what the numbers are ("NLL of right or wrong").
-    sets : what the rows are, in the order of the numbers ("test set 1", "test set 2").
+    values : mapping of method to class to sequence of float
+        A number for each set of rows; the bar of a NaN is omitted. A method "uncalibrated" is grey.
+    ylabel : str
+        Name of the numbers, e.g. "NLL of right or wrong".
+    sets : sequence of str
+        Names of the sets of rows, in the order of the numbers, e.g. "test set 1", "test set 2".
 
     Returns
     -------
     Figure
-        As wide as the page, with one key above.
+        Figure as wide as the page, with one legend above.
 
     Raises
     ------
     ValueError
-        No method, class or set, methods of different classes, a class without a number for each
-        set, or an infinite one.
+        If there is no method, class or set, methods have different classes, or a class does not
+        have a number for each set or has an infinite one.
 
     Notes
     -----
-    Salamon et al., Figures 17 to 19. Methods are told apart by colour and by their place, which is
-    the same in every class and in the key; beyond seven, colours come again with hatches.
+    The figure follows Salamon et al., Figures 17 to 19. Methods are distinguished by colour and by
+    position, which is the same in every class and in the legend. From the eighth method on, colours
+    are repeated with hatches.
     """
     _check_values(values, sets)
     methods, classes = list(values), list(next(iter(values.values())))
     with style_context():
-        lines, names = _legend_lines(_legend_entries(methods, sets)), _wrap_class_names(classes)
+        legend_lines, names = (
+            _legend_lines(_legend_entries(methods, sets)),
+            _wrap_class_names(classes),
+        )
         bottom = 0.07 + _NAME * (1 + max(name.count("\n") for name in names))
-        figure = new_figure(FULL_WIDTH, bottom + _HEIGHT + _KEY_LINE * len(lines) + 0.08)
+        figure = new_figure(FULL_WIDTH, bottom + _HEIGHT + _KEY_LINE * len(legend_lines) + 0.08)
         axes = add_axes(figure, _LEFT, bottom, FULL_WIDTH - _LEFT - _RIGHT, _HEIGHT)
-        group = len(methods) * (len(sets) + _PAIR) - _PAIR + _ROOM
-        for i, (method, look) in enumerate(_method_styles(methods).items()):
+        group = len(methods) * (len(sets) + _METHOD_GAP) - _METHOD_GAP + _GROUP_GAP
+        for i, (method, style) in enumerate(_method_styles(methods).items()):
             for j in range(len(sets)):
-                left = _ROOM / 2 + i * (len(sets) + _PAIR) + j
+                left = _GROUP_GAP / 2 + i * (len(sets) + _METHOD_GAP) + j
                 heights = [values[method][name][j] for name in classes]
-                places = left + 0.5 + group * np.arange(len(classes))
+                positions = left + 0.5 + group * np.arange(len(classes))
                 bars = axes.bar(
-                    places,
+                    positions,
                     heights,
                     width=1,
                     label=f"{method}, {sets[j]}",
-                    **_patch_style(look, j, len(sets)),
+                    **_patch_style(style, j, len(sets)),
                 )
                 for bar in bars:
                     bar.set_gid(f"{method}, {sets[j]}")
         _format_axes(axes, names, group, ylabel)
-        _draw_legend(figure, lines)
+        _draw_legend(figure, legend_lines)
     return figure
 
 
 def _method_styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Method → colour, and hatches where colours come again."""
+    """Return the colour of each method, with hatches where colours are repeated."""
     colored = [method for method in methods if method != UNCALIBRATED]
-    looks = {
+    styles = {
         name: {
             "color": _METHOD_COLORS[i % len(_METHOD_COLORS)],
             "hatch": ("", "//////", "......")[i // len(_METHOD_COLORS) % 3],
         }
         for i, name in enumerate(colored)
     }
-    looks[UNCALIBRATED] = {"color": GREY, "hatch": ""}
-    return {method: looks[method] for method in methods}
+    styles[UNCALIBRATED] = {"color": GREY, "hatch": ""}
+    return {method: styles[method] for method in methods}
 
 
-def _patch_style(look: Mapping[str, Any], place: int, of: int) -> dict[str, Any]:
-    """Keywords of a patch: paler the further left its set is, with an edge in full colour."""
-    strength = 1 if of == 1 else _LIGHT + (1 - _LIGHT) * place / (of - 1)
-    face = tuple(1 - strength * (1 - np.array(to_rgb(look["color"]))))
+def _patch_style(style: Mapping[str, Any], place: int, n_sets: int) -> dict[str, Any]:
+    """Return keyword arguments of the patch of set ``place`` out of ``of`` sets.
+
+    Sets further to the left are lighter; edges have the full colour.
+    """
+    strength = 1 if n_sets == 1 else _LIGHT + (1 - _LIGHT) * place / (n_sets - 1)
+    face = tuple(1 - strength * (1 - np.array(to_rgb(style["color"]))))
     return {
         "facecolor": face,
-        "edgecolor": "white" if look["hatch"] and strength == 1 else look["color"],
-        "hatch": look["hatch"],
+        "edgecolor": "white" if style["hatch"] and strength == 1 else style["color"],
+        "hatch": style["hatch"],
         "linewidth": _EDGE,
     }
 
 
 def _format_axes(axes: Axes, names: Sequence[str], group: float, ylabel: str) -> None:
+    """Set limits, labels and ticks."""
     axes.set(xlim=(0, group * len(names)), ylabel=ylabel)
     axes.set_xticks(group * (np.arange(len(names)) + 0.5), names, fontsize=NOTE_SIZE)
     axes.tick_params(axis="x", length=0)
@@ -141,7 +148,7 @@ def _format_axes(axes: Axes, names: Sequence[str], group: float, ylabel: str) ->
 
 
 def _wrap_class_names(classes: Sequence[str]) -> list[str]:
-    """What stands below each group: the class, on two lines where one is too narrow."""
+    """Return the names of the classes, on two lines where one is too narrow."""
     ruler = new_figure(FULL_WIDTH, 1)
     width = (FULL_WIDTH - _LEFT - _RIGHT) / len(classes) - 0.03
     return [
@@ -154,9 +161,10 @@ def _wrap_class_names(classes: Sequence[str]) -> list[str]:
 
 
 def _legend_entries(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
+    """Return the legend handles of methods and sets."""
     handles = [
-        Patch(label=legend_label(name), **_patch_style(look, 0, 1))
-        for name, look in _method_styles(methods).items()
+        Patch(label=legend_label(name), **_patch_style(style, 0, 1))
+        for name, style in _method_styles(methods).items()
     ]
     if len(sets) > 1:
         black = {"color": BLACK, "hatch": ""}
@@ -169,7 +177,7 @@ def _legend_entries(methods: Sequence[str], sets: Sequence[str]) -> list[Patch]:
 
 
 def _legend_lines(handles: Iterable[Patch]) -> list[list[Patch]]:
-    """Handles in lines that are no wider than the figure, each as full as can be."""
+    """Split the handles into lines that are as long as the figure allows."""
     ruler = new_figure(FULL_WIDTH, 1)
     lines: list[list[Patch]] = [[]]
     used = _LEFT
@@ -184,32 +192,36 @@ def _legend_lines(handles: Iterable[Patch]) -> list[list[Patch]]:
 
 
 def _draw_legend(figure: Figure, lines: Sequence[Sequence[Patch]]) -> None:
-    """A line is a legend of its own: one with several rows would be read column by column."""
+    """Draw each line of the legend as a separate legend.
+
+    A single legend with several lines would be filled column by column.
+    """
     size = NOTE_SIZE / 72
     spaces = {
         "handlelength": 0.12 / size,
         "handletextpad": (_PATCH - 0.12) / size / 2,
         "columnspacing": _BETWEEN / size / 2,
     }
-    look: dict[str, Any] = spaces | {"fontsize": NOTE_SIZE, "borderaxespad": 0, "borderpad": 0.1}
+    style: dict[str, Any] = spaces | {"fontsize": NOTE_SIZE, "borderaxespad": 0, "borderpad": 0.1}
     for i, line in enumerate(lines):
         corner = _LEFT / FULL_WIDTH, 1 - (0.02 + i * _KEY_LINE) / figure.get_figheight()
         figure.legend(
-            handles=line, ncols=len(line), loc="upper left", bbox_to_anchor=corner, **look
+            handles=line, ncols=len(line), loc="upper left", bbox_to_anchor=corner, **style
         )
 
 
 def _check_values(values: ClassValues, sets: Sequence[str]) -> None:
+    """Check that all methods have the same classes and sets."""
     if not values or not sets or not all(values.values()):
         raise ValueError("method_bars needs a method, a class and a set of rows")
     classes = list(next(iter(values.values())))
-    for method, of_method in values.items():
-        if list(of_method) != classes:
+    for method, by_class in values.items():
+        if list(by_class) != classes:
             raise ValueError(
-                f"every method must have the same classes, {classes}, got {list(of_method)} for"
+                f"every method must have the same classes, {classes}, got {list(by_class)} for"
                 f" {method!r}"
             )
-        for name, numbers in of_method.items():
+        for name, numbers in by_class.items():
             if np.shape(numbers) != (len(sets),) or np.isinf(numbers).any():
                 raise ValueError(
                     f"{method!r} needs a finite number, or NaN, for each of {list(sets)} in"

@@ -371,7 +371,7 @@ def plot_pit_histogram_from_run(run: RunFigureData, *, bins: Count = 20) -> Any:
     ----------
     bins : as of :func:`kdgraph.metrics.pit_histogram`.
     """
-    said = run.said("distribution", run.test)
+    said = run.outputs_by_model("distribution", run.test)
     if said is None:
         return None
     y = np.asarray(run.test.y)
@@ -383,7 +383,7 @@ def plot_pit_histogram_from_run(run: RunFigureData, *, bins: Count = 20) -> Any:
 @register_figure("coverage_against_level")
 def plot_coverage_against_level_from_run(run: RunFigureData) -> Any:
     """Share of test rows inside central intervals of 5 % to 99 %."""
-    said = run.said("distribution", run.test)
+    said = run.outputs_by_model("distribution", run.test)
     if said is None:
         return None
     y = np.asarray(run.test.y)

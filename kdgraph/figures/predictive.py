@@ -187,7 +187,7 @@ def plot_predictive_densities_from_run(
     are smoothed by scipy's ``gaussian_kde``, whose bandwidth rule (Scott's) widens what has several
     peaks.
     """
-    said, truth = run.said("distribution", run.test), run.test.truth
+    said, truth = run.outputs_by_model("distribution", run.test), run.test.truth
     if said is None:
         return None
     if bad := [row for row in rows if not 0 <= row < run.test.n]:

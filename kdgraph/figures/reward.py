@@ -178,7 +178,7 @@ def _check_curves(
                     f"curves of {name!r} must have {rule}, got shape {np.shape(values)}"
                 )
     if band_of is None and runs != {()}:
-        raise ValueError("band_of must say what varies between runs, e.g. '60 seeds'")
+        raise ValueError("band_of must describe how runs differ, e.g. '60 seeds'")
 
 
 @register_figure("reward_against_ratio")

@@ -216,7 +216,7 @@ def _check_curves(
         if unknown := set((bands or {}).get(panel, {})) - set(names):
             raise ValueError(f"bands without a curve: {sorted(unknown)}")
     if bands and not band_of:
-        raise ValueError("band_of must say what the bands are, e.g. '25 to 75 % of 10 seeds'")
+        raise ValueError("band_of must describe the bands, e.g. '25 to 75 % of 10 seeds'")
 
 
 @register_figure("confidence_against_shift")

@@ -117,7 +117,7 @@ def test_spread_moves_as_little_as_possible() -> None:
             {"curves": {"kdf": [1, 2]}},
             r"the curve 'kdf' must hold one finite number for each of 4 radii, got shape \(2,\)",
         ),
-        ({"bands": {"kdf": (RADII, RADII)}}, "band_of must say what the bands are"),
+        ({"bands": {"kdf": (RADII, RADII)}}, "band_of must describe the bands"),
         (
             {"bands": {"other": (RADII, RADII)}, "band_of": "10 seeds"},
             r"bands without a curve: \['other'\]",

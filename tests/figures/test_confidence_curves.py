@@ -127,7 +127,7 @@ def test_a_note_has_its_own_line(assert_legible, texts_of):
         ({}, r"^confidence_curves draws 1 to 20 classes, got 0"),
         (
             {str(k): panel() for k in range(100)},
-            r"^confidence_curves draws 1 to 20 classes, got 100; choose those that matter$",
+            r"^confidence_curves draws 1 to 20 classes, got 100; choose the most important ones$",
         ),
         ({"a": ClassPanel({})}, r"^the class 'a' needs a curve or bins with rows"),
         (
@@ -136,7 +136,7 @@ def test_a_note_has_its_own_line(assert_legible, texts_of):
         ),
         (
             {"a": panel(["1", "2"]), "b": panel(["3"])},
-            r"^confidence_curves tells two sets of rows apart, got 1, 2, 3$",
+            r"^confidence_curves draws at most two sets of rows, got 1, 2, 3$",
         ),
     ],
 )

@@ -206,7 +206,7 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
                 " (5,)"
             ),
         ),
-        ([table(runs=2)], {}, "of must say what varies between runs, e.g. '60 seeds'"),
+        ([table(runs=2)], {}, "of must describe how runs differ, e.g. '60 seeds'"),
         ([GroupTable("MCE", {"none": np.full(6, np.nan)})], {}, "'MCE' has no number"),
         (
             [replace(table(), behind={"none": np.ones(6)})],

@@ -183,7 +183,7 @@ KDF = curves(("kdf",))
         ({"mlce": {"kdf": np.zeros((2, 3))}}, "for each of 4 bandwidths, got shape (2, 3)"),
         (
             {"mlce": {"kdf": np.zeros((2, 4))}},
-            "band_of must say what varies between runs, e.g. '60 seeds'",
+            "band_of must describe how runs differ, e.g. '60 seeds'",
         ),
     ],
 )

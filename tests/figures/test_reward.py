@@ -133,7 +133,7 @@ REWARD, UNSURE = curves()
             UNSURE,
             "and of the same runs, got shape (13,)",
         ),
-        (RATIOS, *curves(runs=2), "band_of must say what varies between runs, e.g. '60 seeds'"),
+        (RATIOS, *curves(runs=2), "band_of must describe how runs differ, e.g. '60 seeds'"),
     ],
 )
 def test_rewards_that_cannot_be_drawn(ratios, reward, unsure, message: str) -> None:

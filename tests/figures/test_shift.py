@@ -119,7 +119,7 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
                 r" got shape \(2,\)"
             ),
         ),
-        ({"bands": {"intensity": {"kdn": (0, 1)}}}, "band_of must say what the bands are"),
+        ({"bands": {"intensity": {"kdn": (0, 1)}}}, "band_of must describe the bands"),
         (
             {"bands": {"intensity": {"other": (0, 1)}}, "band_of": "10 seeds"},
             r"bands without a curve: \['other'\]",
