@@ -77,7 +77,8 @@ def measure(
                         known = {**known, "X": spaces(space, found.on)}
                     where = {"of": of, "on": found.on, "ood": found.ood}
                     is_given = all(
-                        known.get(need) is not None for need in needs(name).intersection(MODEL_OUTPUTS)
+                        known.get(need) is not None
+                        for need in needs(name).intersection(MODEL_OUTPUTS)
                     )
                     if not METRICS[name].is_table:
                         entry = {

@@ -196,7 +196,11 @@ def test_a_random_map_is_drawn_by_seed_and_name(made):
 
 def test_a_space_is_no_option_of_the_metric():
     assert select_metric("lce", {"space": "pca", "bins": 5}) == ("lce", {"bins": 5})
-    assert (space_option({"space": "pca"}), space_option({}), space_option(None)) == ("pca", None, None)
+    assert (space_option({"space": "pca"}), space_option({}), space_option(None)) == (
+        "pca",
+        None,
+        None,
+    )
 
 
 def test_a_source_that_the_parent_does_not_have_is_told(made):

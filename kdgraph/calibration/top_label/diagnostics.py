@@ -18,7 +18,7 @@ from scipy.special import betaincinv
 from scipy.stats import betabinom
 
 from kdgraph.calibration.top_label.base import warn_of_labels
-from kdgraph.metrics.compat import bin_edges, bin_of
+from kdgraph.metrics.reliability_bins import bin_edges, bin_of
 
 N_BINS = 10
 """Number of bins of equal width, as in the histograms of the paper's figures."""
