@@ -88,7 +88,7 @@ class Local:
     choice : what "cv" takes: "best", the least Brier score; or "simplest": of all whose score is
         within one standard error of the least, those with the fewest bins, for a bin's edge tells
         two rows apart that are alike in all else, and of these the one with the most effective rows
-        behind it (the rule of Breiman et al. 1984; what is simple is ours).
+        behind it (the rule of Breiman et al. 1984; the measure of simplicity is original to kdgraph).
     bins : of equal width over [0, 1], in which confidences count as alike; or "cv": 1, 5 or 15,
     chosen with the bandwidth.
     n_jobs : cores; never changes a number.

@@ -21,7 +21,7 @@ from kdgraph.smoothing.kernel_means import Distance
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
 """laplacian, gaussian: of distances in a feature map (:data:`kdgraph.smoothing.Kernel`). geodesic:
 K^(1/γ), of the geodesic similarity K of the parent's own partition (Dey et al., Eq. 14 and 16; as a
-kernel for LoRe ours). group: 1 for rows of one group, 0 for others (Luo et al., Section 4).
+kernel for LoRe original to kdgraph). group: 1 for rows of one group, 0 for others (Luo et al., Section 4).
 """
 NO_GROUP = -1
 """Position of a group that is not among the calibration rows."""

@@ -63,7 +63,7 @@ class KernelSum:
     @classmethod
     def of(cls, score: np.ndarray, weight: np.ndarray, boundary: Boundary = "none") -> KernelSum:
         """Kernels of rows with scores Float[n] and weights Float[n]; "reflect" mirrors each at 0
-        and at 1 too. Ours.
+        and at 1 too. Original to kdgraph.
         """
         images = [score, -score, 2 - score] if boundary == "reflect" else [score]
         centre = np.concatenate(images)
@@ -83,7 +83,7 @@ class KernelSum:
     @np.errstate(under="ignore")
     def of_one(self, score: np.ndarray, weight: np.ndarray, bandwidth: float) -> np.ndarray:
         """Float[n]: what rows with these scores and weights, Float[n], add to the sum at their own
-        scores. Ours.
+        scores. Original to kdgraph.
         """
         apart = [0 * score, 2 * score, 2 - 2 * score] if self.boundary == "reflect" else [0 * score]
         return weight * np.exp(-((np.array(apart) / bandwidth) ** 2) / 2).sum(axis=0)
@@ -160,7 +160,7 @@ class KernelSeries:
 
     Notes
     -----
-    Ours: the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard and Lee 2004.
+    Original to kdgraph: the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard and Lee 2004.
     A wave is a product of two powers, so that K coefficients of n rows cost n * 2 sqrt(K) powers
     and one matrix product.
     """
