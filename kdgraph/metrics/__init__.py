@@ -1,9 +1,9 @@
-"""Metrics: pure functions on arrays, each stating its convention; and :func:`score`, which finds
-one by name and adds its error.
+"""Metrics: pure functions on arrays, each of which states its convention.
 
-A new metric is a function decorated with :func:`metric` or :func:`mean_over_rows`; what it needs is
-read from the names of its parameters, such as ``y`` (Int[n], positions in the classes) and
-``proba`` (Float[n, K]); :data:`INPUTS` has all of them. Every other parameter is an option.
+:func:`score` evaluates a metric by name and adds its standard error. A new metric is a function
+decorated with :func:`metric`, :func:`mean_over_rows` or :func:`table`. Its inputs are recognised by
+the names of its parameters, such as ``y`` (Int[n], positions in the classes) and ``proba``
+(Float[n, K]); :data:`INPUTS` contains all of them. Every other parameter is an option.
 """
 
 from __future__ import annotations

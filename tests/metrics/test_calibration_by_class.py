@@ -105,7 +105,7 @@ def test_top_label_ece_of_mapie() -> None:
     )
 
 
-def test_classes_do_not_make_up_for_each_other() -> None:
+def test_errors_of_different_classes_do_not_cancel() -> None:
     y, proba = four_classes()
     assert top_label_ece(y, proba) > 3 * ece(y, proba)
     shifted = TopLabel(

@@ -90,7 +90,7 @@ def test_presentation_and_docstring(name: str) -> None:
     )
 
 
-def test_what_a_record_says_of_a_metric() -> None:
+def test_about_describes_a_metric() -> None:
     assert about("coverage") == {"label": "coverage", "better": None}
     assert about("mse_mean") == {
         "label": "MSE to the true mean",
@@ -180,7 +180,9 @@ def test_one_row_has_no_standard_error() -> None:
         ),
     ],
 )
-def test_what_does_not_fit(name: str, missing: tuple, options: dict, message: str) -> None:
+def test_unknown_names_options_and_missing_inputs_are_refused(
+    name: str, missing: tuple, options: dict, message: str
+) -> None:
     available = {key: value for key, value in INPUTS.items() if key not in missing}
     for call in (
         lambda: score(

@@ -234,7 +234,8 @@ def coverage_curve(
         Outcomes.
     distribution : Distribution
         Predicted distributions of the n rows.
-    levels : each in (0, 1).
+    levels : sequence of float
+        Nominal coverages, each in (0, 1).
 
     References
     ----------
@@ -249,10 +250,12 @@ def coverage_curve(
 
 
 def interval_scores(y: np.ndarray, low: np.ndarray, high: np.ndarray, level: float) -> np.ndarray:
-    """Float[n]: width + 2/α·(distance of y to [low, high]) with α = 1 - level: Gneiting and Raftery
-    (2007), Eq. 43.
+    """Return the interval scores of [low, high], Float[n]: width + 2/α·(distance of y to it).
 
-    >>> interval_scores(np.array([0.0, 3.0]), np.array([-1.0, -1.0]), np.array([1.0, 1.0]), 0.5).tolist()
+    α is 1 - level (Gneiting and Raftery, 2007, Eq. 43).
+
+    >>> low, high = np.array([-1.0, -1.0]), np.array([1.0, 1.0])
+    >>> interval_scores(np.array([0.0, 3.0]), low, high, 0.5).tolist()
     [2.0, 10.0]
     """
     outside = np.maximum(low - y, 0) + np.maximum(y - high, 0)
@@ -260,7 +263,10 @@ def interval_scores(y: np.ndarray, low: np.ndarray, high: np.ndarray, level: flo
 
 
 def checked_level(level: float) -> float:
-    """Return ``level``, or raise a :class:`ParameterError` unless it is in (0, 1)."""
+    """Return ``level``, or raise a :class:`ParameterError` unless it is in (0, 1).
+
+    Original to kdgraph.
+    """
     if not 0 < level < 1:
         raise ParameterError(f"level must be in (0, 1), got {level!r}")
     return level
