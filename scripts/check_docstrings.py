@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MOST_LINES = 700
 
 SHAPE = re.compile(
-    r"\b(Float|Int|UInt|Bool)\d*\[|\[(n|K|d|m|b|s|\d)\b|\[n, …|:\w+:`|\bas"
+    r"\b(Float|Int|UInt|Bool)\d*\[|\bshape \(|\[(n|K|d|m|b|s|\d)\b|\[n, …|:\w+:`|\bas"
     r" (for|of|in)\b|elementwise",
     re.IGNORECASE,
 )
@@ -36,7 +36,7 @@ SHAPED = (
 
 SOURCE = re.compile(
     r"\b(19|20)\d\d\b|\b(Eq|Equation|Algorithm|Section|Appendix|Theorem|Lemma|Table|Figure)\.?"
-    r" [A-Z]?\d|\b[Oo]riginal to kdgraph\b|\b[Oo]urs\b"
+    r" [A-Z]?\d|\b[Oo]riginal to kdgraph\b"
     r"|scikit-learn|SciPy|scipy|torch|numba|LLVM|Hugging Face"
 )
 """Where something comes from."""

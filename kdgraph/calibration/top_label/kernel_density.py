@@ -372,19 +372,23 @@ class KernelDensityConfidence(CurveCalibrator):
         }
 
     def _fit_class_curve(
-        self, score: np.ndarray, mine: np.ndarray, correct: np.ndarray, weight: np.ndarray
+        self, score: np.ndarray, is_predicted: np.ndarray, correct: np.ndarray, weight: np.ndarray
     ) -> CurveParameters:
-        right, wrong = mine & correct, np.flatnonzero(mine & ~correct)
+        right, wrong = is_predicted & correct, np.flatnonzero(is_predicted & ~correct)
         beside = (
-            np.concatenate([wrong, np.flatnonzero(~mine)]) if self.condition == "all" else wrong
+            np.concatenate([wrong, np.flatnonzero(~is_predicted)])
+            if self.condition == "all"
+            else wrong
         )
         sums = (
             KernelSum.of(score[right], weight[right], self.boundary),
             KernelSum.of(score[beside], weight[beside], self.boundary),
         )
-        low, high = score[mine].min(), score[mine].max()
+        low, high = score[is_predicted].min(), score[is_predicted].max()
         grid = np.linspace(low, high, self.grid) if low < high else np.array([low])
-        chosen = self._choose_bandwidth(sums, grid, score[mine], correct[mine], weight[mine])
+        chosen = self._choose_bandwidth(
+            sums, grid, score[is_predicted], correct[is_predicted], weight[is_predicted]
+        )
         if chosen is None:
             return {}
         found = LogOddsCurve.of(sums, grid, chosen.bandwidth)

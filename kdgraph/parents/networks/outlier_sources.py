@@ -16,8 +16,16 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.base import BaseEstimator
 
-from kdgraph.data.dataset import TEST, TRAIN, Dataset, Fetched, Half, Simulation, in_half
-from kdgraph.data.images.pixels import like_images_of
+from kdgraph.data.dataset import (
+    TEST,
+    TRAIN,
+    ClassHalf,
+    Dataset,
+    FetchableTable,
+    Simulation,
+    is_in_class_half,
+)
+from kdgraph.data.images.pixels import match_image_shape
 from kdgraph.errors import DataError, ParameterError
 from kdgraph.parameters import Count, NonNegative, Share, check_parameters
 
@@ -278,12 +286,12 @@ class DatasetOutliers(OutlierSource):
     """
 
     source: Any
-    half: Half = None
+    half: ClassHalf = None
     n: Count = 10_000
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
         """Download the rows if they are not on this machine."""
-        if isinstance(self.source, Fetched):
+        if isinstance(self.source, FetchableTable):
             self.source.prefetch(progress)
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
@@ -317,7 +325,7 @@ class DatasetOutliers(OutlierSource):
         )
 
 
-def _training_rows(table: Dataset, half: Half) -> np.ndarray:
+def _training_rows(table: Dataset, half: ClassHalf) -> np.ndarray:
     """Return the numbers of the training rows of a half of the classes, Int[m]."""
     if table.roles is None:
         is_training_row = np.ones(len(table.y), dtype=bool)
@@ -328,7 +336,7 @@ def _training_rows(table: Dataset, half: Half) -> np.ndarray:
         # Test rows are used only if there are no others.
         is_test_row = table.roles == TEST
         is_training_row = ~is_test_row if not is_test_row.all() else is_test_row
-    return np.flatnonzero(is_training_row & in_half(table, half))
+    return np.flatnonzero(is_training_row & is_in_class_half(table, half))
 
 
 def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
@@ -339,7 +347,7 @@ def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray
         )
     if len(shape) == 3 and X.ndim == 4:
         try:
-            return like_images_of(shape, X)[0]
+            return match_image_shape(shape, X)[0]
         except ValueError as error:
             raise DataError(f"{name}: {error}; choose another data set for the outliers") from error
     if len(shape) == 1 and math.prod(X.shape[1:]) == shape[0]:
