@@ -222,6 +222,7 @@ def _draw_coverage(
 def _draw_legend(axes: Axes, band) -> None:
     """Draw a legend above the axes, with the band as the last entry."""
     handles, labels = axes.get_legend_handles_labels()
+    # The sort is stable, so curves keep their order and the band is last.
     order = sorted(range(len(handles)), key=lambda i: handles[i] is band)
     placement = {
         "loc": "lower left",

@@ -147,6 +147,7 @@ def outline_training_box(
     if id_box is None:
         return
     x0, x1, y0, y1 = id_box
+    # A white line below the dashes makes them visible on dark colours.
     for color, width, dashes in (("white", 1.6, "-"), ("black", 0.9, (0, (4, 2.5)))):
         axes.add_patch(
             Rectangle(
@@ -229,6 +230,7 @@ def plot_posterior_maps_from_run(
     for name, model in zip(run.names, run.models, strict=True):
         probabilities[name] = model.predict_proba(points)
     maps = {name: proba[:, 0].reshape(len(y), len(x)) for name, proba in probabilities.items()}
+    # Grid points are the centres of pixels, so the extent is half a step larger on each side.
     step_x, step_y = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2
     extent = (x[0] - step_x, x[-1] + step_x, y[0] - step_y, y[-1] + step_y)
     id_box = (low[0], high[0], low[1], high[1])

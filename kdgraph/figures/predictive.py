@@ -248,6 +248,7 @@ def make_predicted_row(title: str, distributions: Mapping[str, Any], y: float) -
     PredictedRow
         Panel of :func:`kdgraph.figures.plot_predictive_densities`, with densities Float[m].
     """
+    # The parent may be much wider than the other distributions, so its tails may be cut off.
     outer_masses = [0.25 if i == 0 else _TAIL_MASS for i in range(len(distributions))]
     ends = [
         y,

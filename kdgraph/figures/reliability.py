@@ -207,6 +207,7 @@ def _format_axes(
 
     Confidence begins at the lowest populated bin, accuracy at the lowest interval.
     """
+    # The limits include every interval and every non-empty bin of all models.
     left = min(bins.lower[bins.count > 0].min() for bins in all_bins)
     bottom = min(
         _INTERVAL_FUNCTIONS[interval](bins.accuracy[bins.count > 0], bins.count[bins.count > 0])[

@@ -125,6 +125,7 @@ def _draw_curve(
     """Draw the mean over runs, with a band if requested."""
     plot_style = styles_by_name(names)[name]
     mean, sd = mean_and_sd_over_runs(values)
+    # Markers of different curves are shifted along the curve, so that they do not cover each other.
     step = max(
         1,
         int(

@@ -122,6 +122,7 @@ def _draw_boxes(axes: Axes, settings: ValuesBySetting, names: list[str]) -> None
         for name, style in styles_by_name(names).items():
             if name not in by_method:
                 continue
+            # The boxes of one setting are centred at its index; a missing method leaves a gap.
             position = index + (names.index(name) - (len(names) - 1) / 2) * step
             line_style = {"color": style.color, "linewidth": 0.9}
             flier_style = {

@@ -123,6 +123,7 @@ def _make_panels(
     blank = new_figure(1, 1)
     labels = [shorten_text(blank, name, LABEL_SIZE, _LONGEST_LABEL) for name in names]
     margin = 0.12 + max(text_size(blank, label, LABEL_SIZE)[0] for label in labels)
+    # Panels have the same width in all rows, even if there are fewer than three.
     panel = (FULL_WIDTH - _LEFT - margin - (_PER_ROW - 1) * _GAP) / _PER_ROW
     columns, rows = min(len(titles), _PER_ROW), -(-len(titles) // _PER_ROW)
     row = _BOTTOM + _HEIGHT + _TOP
