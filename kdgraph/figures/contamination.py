@@ -154,7 +154,7 @@ def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
                 or not (np.diff(fraction) > 0).all()
             ):
                 raise ValueError(
-                    f"the curve of {name!r} in {title!r} must have two increasing shares or more,"
+                    f"the curve of {name!r} in {title!r} must have two or more increasing fractions,"
                     " and a power at each"
                 )
 

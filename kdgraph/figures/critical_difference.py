@@ -98,8 +98,8 @@ def plot_critical_difference_diagram(panels: Mapping[str, RankSummary]) -> Figur
             axes.set_axis_off()
             _draw_ranks(axes, title, summary)
         key = (
-            "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
-            " the best"
+            "bars join methods that do not differ significantly (Nemenyi's test); bold: not"
+            " significantly worse than the best"
         )
         figure.text(
             0.5,
@@ -139,7 +139,7 @@ def _draw_ranks(axes: Axes, title: str, summary: RankSummary) -> None:
             color=BLUE,
             linewidth=2.2,
             solid_capstyle="butt",
-            gid="not told apart",
+            gid="not significant",
             zorder=3,
         )
     below = _HEAD + _BAR * (max(levels, default=-1) + 2)

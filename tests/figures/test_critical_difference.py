@@ -47,7 +47,7 @@ def test_bars_join_groups_and_never_overlap(figure) -> None:
     axes = figure.axes[0]
     (scale,) = by_gid(axes, "scale").values()
     bars = [
-        np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not told apart"
+        np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not significant"
     ]
     ends = [
         [np.interp(MEANS[group[i]], [1, len(MEANS)], scale[:, 0]) for i in (0, -1)]
@@ -80,8 +80,8 @@ def test_text_describes_the_figure(figure, texts_of) -> None:
         "mean rank over 3 data sets; Friedman p = 0.200",
         "critical difference 9.00, more than any two can be apart",
         (
-            "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
-            " the best"
+            "bars join methods that do not differ significantly (Nemenyi's test); bold: not"
+            " significantly worse than the best"
         ),
     ):
         assert said.count(words) == 1, words

@@ -27,7 +27,7 @@ def bins():
     return reliability_bins(score, rng.random(200) < score, bins=10)
 
 
-def drawn(axes) -> dict:
+def get_lines(axes) -> dict:
     return {line.get_gid(): line for line in axes.lines}
 
 
@@ -35,10 +35,10 @@ def test_each_line_is_in_its_panel() -> None:
     figure = plot_score_densities(DENSITIES, CONFIDENCE)
     left, right = figure.axes
     for axes, kind, lines in ((left, "density", DENSITIES), (right, "confidence", CONFIDENCE)):
-        assert list(drawn(axes)) == [f"{kind} {name}" for name in lines]
+        assert list(get_lines(axes)) == [f"{kind} {name}" for name in lines]
         for name, (x, y) in lines.items():
             np.testing.assert_array_equal(
-                drawn(axes)[f"{kind} {name}"].get_xydata(), np.stack([x, y], axis=1)
+                get_lines(axes)[f"{kind} {name}"].get_xydata(), np.stack([x, y], axis=1)
             )
         assert axes.get_xlim() == (1.5, 10)
         looks = [(line.get_color(), line.get_linestyle()) for line in axes.lines]
