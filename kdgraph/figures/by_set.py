@@ -70,6 +70,7 @@ def plot_confidence_by_set(sets: Mapping[str, _ConfidenceByName], prior: float) 
     floor = confidence_axis_start(
         [prior, *(values for by_name in sets.values() for values in by_name.values())]
     )
+    # All panels share their bins, so that histograms of different sets can be compared.
     edges = np.linspace(floor, 1, _BINS + 1)
     with style_context():
         figure, panels = _make_panels(list(sets), key=_KEY_LINE * (len(names) + 1) + 0.04)
@@ -148,6 +149,7 @@ def _format_axes(
     axes.yaxis.set_major_locator(MaxNLocator(3))
     axes.tick_params(labelbottom=False)
     texts = [("mean", GREY), *((f"{mean:.3f}", role.color) for mean, role in means)]
+    # The texts are right-aligned, so the last one is placed first.
     for place, (text, color) in enumerate(reversed(texts)):
         axes.annotate(
             text,

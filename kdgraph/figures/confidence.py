@@ -82,6 +82,7 @@ def plot_confidence_against_radius(
             shorten_text(figure, label, LABEL_SIZE, _LONGEST_LABEL)
             for label in (f"prior {prior:.3f}", *curves)
         ]
+        # The names are outside of the axes, so the margin is measured before the axes are made.
         margin = 0.12 + max(text_size(figure, label, LABEL_SIZE)[0] for label in labels)
         axes = add_axes(figure, _LEFT, _BOTTOM, COLUMN_WIDTH - _LEFT - margin, _HEIGHT)
         axes.axhline(prior, color=BLACK, linewidth=0.7, linestyle=(0, (1, 1.5)), gid="prior")

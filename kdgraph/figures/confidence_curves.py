@@ -181,6 +181,7 @@ def _assign_styles(panels: Collection[ClassPanel]) -> tuple[dict[str, Any], dict
 
     Neighbouring curves have different dashes, so they are distinct without colours.
     """
+    # A name has the same style in all panels, including those that lack other names.
     curves = list(dict.fromkeys(name for panel in panels for name in panel.curves))
     sets = list(dict.fromkeys(name for panel in panels for name in panel.histograms))
     curve_styles = {
@@ -264,6 +265,7 @@ def _draw_steps(
         bins.upper[is_shown],
         bins.accuracy[is_shown],
     )
+    # Steps that are cut off at the lower limit have finer dashes, so they need a second line.
     for cut in (False, True):
         if (has_style := (bins.lower[is_shown] < low - 1e-9) == cut).any():
             x, y = _step_corners(left[has_style], right[has_style], accuracy[has_style])
@@ -296,6 +298,8 @@ def _step_corners(
     The line is interrupted between bins that do not touch.
     """
     x, y = np.stack([left, right], axis=1).ravel(), np.repeat(accuracy, 2)
+    # A NaN interrupts the line. Each bin has two corners, so the gap after bin i is at index 2i +
+    # 2.
     gaps = 2 * np.flatnonzero(~np.isclose(left[1:], right[:-1], atol=1e-9)) + 2
     return np.insert(x, gaps, np.nan), np.insert(y, gaps, np.nan)
 
@@ -440,6 +444,7 @@ def plot_confidence_by_class_from_run(
     shown = sorted(np.argsort(-class_counts, kind="stable")[:at_most].tolist())
     panels = {}
     for k in (k for k in shown if class_counts[k]):
+        # A curve is possible only if the confidence is a function of the parent's score.
         curve = _method_curve(run, k, parent_tops) or _confidence_cloud(
             k, tops[run.names[0]], tops[run.names[1]]
         )

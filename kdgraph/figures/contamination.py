@@ -128,6 +128,8 @@ def _draw_curves(axes: Axes, curves: Mapping[str, PowerCurve], false_alarm: floa
             zorder=2 if name == next(iter(curves)) else 3,
             **style,
         )
+    # Matplotlib evaluates the scale beyond the limits too; clipping avoids roots of negative
+    # numbers.
     axes.set_xscale("function", functions=(lambda x: np.sqrt(np.clip(x, 0, None)), np.square))
     axes.set(xlim=(0, 1), ylim=(0, 1.03))
     axes.xaxis.set_major_locator(FixedLocator(_TICKS))
@@ -152,7 +154,7 @@ def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
                 or not (np.diff(fraction) > 0).all()
             ):
                 raise ValueError(
-                    f"the curve of {name!r} in {title!r} must have two increasing shares or more,"
+                    f"the curve of {name!r} in {title!r} must have two or more increasing fractions,"
                     " and a power at each"
                 )
 
@@ -190,6 +192,7 @@ def plot_power_against_contamination_from_run(
         curves_by_title.setdefault(title, {}).setdefault(names[row["of"]], []).append(
             (row["share"], row["power"])
         )
+    # A panel needs the curves of both models.
     complete_titles = [
         title for title, curves in curves_by_title.items() if len(curves) == len(names)
     ][:at_most]

@@ -80,6 +80,8 @@ def plot_convergence(
         medians = [np.median(draws, axis=0) for draws in errors.values()]
         for name, median, style in zip(errors, medians, METHOD_STYLES, strict=False):
             _draw_curve(axes, name, style, n, median, np.quantile(errors[name], _BAND, axis=0))
+        # The line is scaled by the largest ratio of a curve to the power law, so it is above all
+        # curves at every sample size.
         power = (n / n[0]) ** slope
         rate = power * _RATE_OFFSET * max(float((median / power).max()) for median in medians)
         axes.plot(

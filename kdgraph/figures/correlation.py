@@ -60,6 +60,7 @@ def pearson_overall_and_within(x: RunValues, y: RunValues) -> tuple[float, float
     >>> [round(r, 3) for r in pearson_overall_and_within(x, y)]
     [0.99, 0.0]
     """
+    # Division by the largest number makes the threshold of the variation independent of units.
     unit_x, unit_y = (
         max((float(np.abs(runs).max(initial=0.0)) for runs in values.values()), default=0.0) or 1.0
         for values in (x, y)

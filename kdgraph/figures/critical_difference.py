@@ -98,8 +98,8 @@ def plot_critical_difference_diagram(panels: Mapping[str, RankSummary]) -> Figur
             axes.set_axis_off()
             _draw_ranks(axes, title, summary)
         key = (
-            "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
-            " the best"
+            "bars join methods that do not differ significantly (Nemenyi's test); bold: not"
+            " significantly worse than the best"
         )
         figure.text(
             0.5,
@@ -139,7 +139,7 @@ def _draw_ranks(axes: Axes, title: str, summary: RankSummary) -> None:
             color=BLUE,
             linewidth=2.2,
             solid_capstyle="butt",
-            gid="not told apart",
+            gid="not significant",
             zorder=3,
         )
     below = _HEAD + _BAR * (max(levels, default=-1) + 2)
@@ -152,6 +152,7 @@ def _draw_scale(axes: Axes, k: int, place: _RankPosition) -> None:
     axes.text(
         place(1) - 0.08, _HEAD, "better ←", fontsize=NOTE_SIZE, color=GREY, ha="right", va="center"
     )
+    # At most 15 ranks have a number, since more numbers would overlap.
     step = max(1, -(-k // 15))
     for rank in range(1, k + 1):
         axes.plot((place(rank),) * 2, (_HEAD - 0.05, _HEAD), color=BLACK, linewidth=0.7)
@@ -187,6 +188,8 @@ def _draw_names(axes: Axes, summary: RankSummary, place: _RankPosition, below: f
     """
     names = sorted(summary.ranks, key=lambda name: summary.ranks[name])
     half = (len(names) + 1) // 2
+    # Names are sorted by rank, so the first name is the best method. Nothing is bold if no method
+    # differs significantly from it.
     best = next((set(group) for group in summary.groups if names[0] in group), {names[0]})
     bold = best if len(best) < len(names) else set()
     for side, column in (("left", names[:half]), ("right", names[half:][::-1])):

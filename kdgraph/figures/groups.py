@@ -194,6 +194,7 @@ class _TableLayout:
         blank, names = new_figure(1, 1), list(tables[0].values)
         methods = [shorten_text(blank, name, LABEL_SIZE, _LONGEST) for name in names]
         left = _EDGE + max(text_size(blank, name, LABEL_SIZE)[0] for name in methods) + _PAD
+        # A cell is as wide as the longest word of a group's name, as far as the page allows.
         wanted = (
             max(
                 text_size(blank, part, LABEL_SIZE)[0] for name in groups for part in name.split(" ")
@@ -261,6 +262,7 @@ def _draw_cells(axes: Axes, table: GroupTable, sheet: _TableLayout) -> None:
             [] if np.isnan(sd[i, j]) else [f"± {_format_number(float(sd[i, j]), signed=False)}"]
         )
         small_lines += [f"n {counts[i][j]:.0f}"] if counts else []
+        # The colour of the text depends on the colour of the cell, for contrast.
         r, g, b, _ = (float(channel) for channel in colors(float(norm(mean[i, j]))))
         _write_cell(
             axes, int(i), int(j), value, small_lines, _text_color_on(r, g, b), 1 / (72 * sheet.row)

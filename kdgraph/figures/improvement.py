@@ -136,6 +136,7 @@ def _choose_ticks(low: float, high: float, apart: float) -> list[float]:
     """
     start, length = to_ratio(low), to_ratio(high) - to_ratio(low)
     chosen: dict[float, float] = {}
+    # Greedy selection: a tick is kept if it is far enough from all ticks of higher priority.
     for tick in _TICK_CANDIDATES:
         position = float((to_ratio(tick) - start) / length)
         if 0 <= position <= 1 and all(abs(position - other) >= apart for other in chosen.values()):
@@ -277,6 +278,8 @@ def _draw_lines(axes: Axes, measured: RepeatedCurves, low: float, high: float) -
         axes.plot(measured.x, middle, label=name, zorder=3 - 0.01 * i, **line)
         if i == 0:
             continue
+        # The bars of methods are shifted by points instead of data units, so that they have the
+        # same distance on every scale.
         offset = ScaledTranslation(
             _DODGE * (i - len(names) / 2) / 72, 0, axes.figure.dpi_scale_trans
         )
@@ -322,6 +325,7 @@ def _spaced_positions(axes: Axes, x: np.ndarray) -> np.ndarray:
         * axes.transData.transform(np.stack([x, np.zeros(len(x))], axis=1))[:, 0]
         / axes.figure.dpi
     )
+    # Greedy selection from the left.
     chosen = [0]
     for i, place in enumerate(points):
         if place - points[chosen[-1]] >= _BARS:
@@ -381,6 +385,8 @@ def _spread_dots(places: np.ndarray, bins: int = 40) -> np.ndarray:
 
     Dots in the same bin of positions are spread evenly.
     """
+    # Dots are assigned to bins of their position. The fullest bin fills the whole lane, unless it
+    # has fewer than 6 dots.
     low, high = places.min(), places.max()
     bin_of = np.floor((places - low) / max(high - low, 1e-12) * (bins - 1)).astype(int)
     largest_count = max(np.bincount(bin_of).max(), 6)

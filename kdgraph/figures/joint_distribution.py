@@ -80,6 +80,7 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
         np.where(drawn_counts > 0, drawn_counts.astype(str), ""),
         *(_format_hundredths(fraction) for fraction in fractions),
     ]
+    # Counts differ by orders of magnitude between classes, so their colours are logarithmic.
     shades = [np.log1p(drawn_counts) / np.log1p(drawn_counts.max()), *fractions]
     with style_context():
         sheet = _MatrixLayout.of([str(classes[k]) for k in class_ids])
@@ -138,6 +139,7 @@ class _MatrixLayout:
         sizes = np.array([text_size(blank, name, _SIZE) for name in names])
         left_space = float(sizes[:, 0].max()) + _PAD
         left, height = _AXIS + left_space, n * _ROW
+        # Three matrices in a row if the page is wide enough, else the counts above the two others.
         columns = 3 if 3 * (left + n * _CELL) < FULL_WIDTH - 2 * _EDGE else 2
         column_width = (FULL_WIDTH - 2 * _EDGE) / columns
         width = min(n * _CELL, column_width - left - _EDGE)

@@ -355,6 +355,7 @@ def plot_lce_of_bins(
         scale, extend = _error_scale(
             np.concatenate([confidence_bin.slce for confidence_bin in bins])
         )
+        # One axis for all bins: it covers nearly all errors and every average error.
         highest = max(
             max(
                 np.nanquantile(np.abs(confidence_bin.slce), _CDF_QUANTILE),
@@ -518,6 +519,7 @@ def plot_lce_of_bins_from_run(
     rows = maps[dict(zip(("parent", "calibrated"), run.names, strict=True))[of]]
     reliability = reliability_bins(rows["confidence"], rows["correct"], bins=bins)
     index = bin_of(rows["confidence"], np.append(reliability.lower, reliability.upper[-1]))
+    # The table contains the size of the bin of each row. Different sizes mean other bins.
     if (reliability.count[index] != rows["bin_count"]).any():
         raise ConfigError(
             f"figures.draw.lce_of_bins.bins must be that of the table {table}, got {bins}: its rows"

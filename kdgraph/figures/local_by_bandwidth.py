@@ -303,6 +303,8 @@ def _share_limits(columns: list[list[Axes]], *, log: bool) -> None:
                 ]
             )
             for axes in row:
+                # Zeros have no position on a logarithmic axis, so the limit depends on positive
+                # values only.
                 axes.set_ylim(bottom=0.8 * line_values[line_values > 0].min(initial=1.0))
 
 
@@ -395,6 +397,7 @@ def _lce_curves(run: RunFigureData, key: str) -> LceCurves | None:
     curves = columns_by_model(run, key)
     if curves is None:
         return None
+    # The rows of the table are not necessarily sorted by bandwidth.
     bandwidths, order = np.unique(curves[run.names[0]]["bandwidth"], return_index=True)
     curves = {
         name: {column: values[order] for column, values in columns.items()}

@@ -128,6 +128,7 @@ def _patch_style(style: Mapping[str, Any], place: int, n_sets: int) -> dict[str,
 
     Sets further to the left are lighter; edges have the full colour.
     """
+    # The colour is mixed with white: the strength is the fraction of colour.
     strength = 1 if n_sets == 1 else _LIGHT + (1 - _LIGHT) * place / (n_sets - 1)
     face = tuple(1 - strength * (1 - np.array(to_rgb(style["color"]))))
     return {

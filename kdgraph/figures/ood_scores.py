@@ -157,6 +157,8 @@ def _bin_edges(test: np.ndarray, everything: np.ndarray) -> np.ndarray:
     finite, finite_test = everything[np.isfinite(everything)], test[np.isfinite(test)]
     if not len(finite):
         return np.linspace(-1.0, 1.0, _BINS + 1)
+    # Extreme scores of a few rows would compress the histogram of all others, so the range of the
+    # test rows excludes 0.5 % at each end.
     low, high = np.quantile(finite_test if len(finite_test) else finite, _MIDDLE_QUANTILES)
     reach = _BEYOND * (high - low) or np.ptp(finite)
     low, high = max(finite.min(), low - reach), min(finite.max(), high + reach)

@@ -118,6 +118,7 @@ def panel_positions(
     """
     groups = list(dict.fromkeys(group for group, _ in columns))
     available = FULL_WIDTH - left - RIGHT - len(columns) * ticks - len(groups) * BETWEEN_GROUPS
+    # Few panels are not wider than 1.4 inches, so that they keep their proportions.
     width = min(available / len(columns), 1.4)
     offsets = {
         c: (i + 1) * ticks + i * width + (groups.index(c[0]) + 1) * BETWEEN_GROUPS

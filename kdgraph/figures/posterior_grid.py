@@ -1,4 +1,4 @@
-"""Maps of the posterior for many simulations and models at once."""
+"""Maps of posteriors for many simulations and models."""
 
 from __future__ import annotations
 
@@ -22,13 +22,8 @@ from kdgraph.figures.style import (
     style_context,
 )
 
-_LEFT, _GAP, _BEFORE_BAR, _BAR, _RIGHT = (
-    0.34,
-    0.05,
-    0.09,
-    0.08,
-    0.46,
-)  # inches: the row's name and ticks, between maps, the colour bar
+# Inches: name and ticks of a row, between maps, the colour bar and the space around it.
+_LEFT, _GAP, _BEFORE_BAR, _BAR, _RIGHT = 0.34, 0.05, 0.09, 0.08, 0.46
 _BOTTOM, _LINE = 0.17, 0.13  # inches below the maps, and of each line of a title
 _SMALL, _TITLE = 6.0, 7.0  # points
 
@@ -41,32 +36,37 @@ def plot_posterior_grid(
     *,
     class_label: str,
 ) -> Figure:
-    """One row for each simulation, as Figure 4 of Dey et al.: its data, then the map of each model,
-    on one colour scale.
+    """Plot the data and the map of each model, one row per simulation.
+
+    The figure follows Figure 4 of Dey et al. All maps have one colour scale.
 
     Parameters
     ----------
-    data : row → Float[n, 2] and Int[n], training rows and their classes.
-    maps : row → title → Float[g, h] in [0, 1]; row 0 of a map is the lowest y, column 0 the lowest
-        x. A line break in a title makes a second line. What a row lacks of another's titles stays
-        empty.
-    extent : the outer edges of every map.
-    id_box : where the training data are; outlined in every map.
-    class_label : what the colour is, beside the colour bar.
+    data : mapping of row to (Float[n, 2], Int[n])
+        Training rows and their classes.
+    maps : mapping of row to title to Float[g, h]
+        Probabilities in [0, 1]; row 0 of a map is the lowest y, column 0 the lowest x. A line break
+        in a title makes a second line. A map that a row does not have stays empty.
+    extent : tuple of four float
+        Outer edges x0, x1, y0, y1 of every map.
+    id_box : tuple of four float
+        Region of the training data, which is outlined in every map.
+    class_label : str
+        Label of the colour bar.
 
     Returns
     -------
     Figure
-        As wide as the page; the more maps in a row, the smaller.
+        Figure as wide as the page. With more maps in a row, each is smaller.
 
     Raises
     ------
     ValueError
-        No row, data that are not two features with labels, a map that is not two-dimensional or
-        leaves [0, 1].
+        If there is no row, data are not two features with labels, or a map is not two-dimensional
+        or has values outside of [0, 1].
     """
     _check_rows(data, maps)
-    titles = list(dict.fromkeys(title for drawn in maps.values() for title in drawn))
+    titles = list(dict.fromkeys(title for row_maps in maps.values() for title in row_maps))
     columns = ["data", *titles]
     panel = (FULL_WIDTH - _LEFT - _BEFORE_BAR - _BAR - _RIGHT - (len(columns) - 1) * _GAP) / len(
         columns
@@ -112,6 +112,7 @@ def plot_posterior_grid(
 def _draw_content(
     axes: Axes, content: np.ndarray | tuple[np.ndarray, np.ndarray], extent: PlotExtent
 ) -> None:
+    """Draw data or a map."""
     if isinstance(content, tuple):
         draw_class_points(axes, *content)
     else:
@@ -121,11 +122,13 @@ def _draw_content(
 
 
 def _format_axes(axes: Axes, extent: PlotExtent, *, first: bool, last: bool) -> None:
-    """Three ticks on the outer panels alone, away from the ends, where the labels of neighbours
-    would meet.
+    """Set limits and ticks of a panel.
+
+    Only the outer panels have three ticks each. The ticks are away from the ends, since labels of
+    neighbouring panels would overlap there.
     """
     x, y = (
-        [low + share * (high - low) for share in (0.25, 0.5, 0.75)]
+        [low + fraction * (high - low) for fraction in (0.25, 0.5, 0.75)]
         for low, high in (extent[:2], extent[2:])
     )
     axes.set(xlim=extent[:2], ylim=extent[2:], xticks=x, yticks=y)
@@ -142,6 +145,7 @@ def _format_axes(axes: Axes, extent: PlotExtent, *, first: bool, last: bool) -> 
 
 
 def _draw_title(figure: Figure, title: str, x: float, y: float, width: float) -> None:
+    """Write the title of a column."""
     total, height = figure.get_size_inches()
     text = "\n".join(shorten_text(figure, line, _TITLE, width) for line in title.split("\n"))
     figure.text(
@@ -152,6 +156,7 @@ def _draw_title(figure: Figure, title: str, x: float, y: float, width: float) ->
 def _check_rows(
     data: Mapping[str, tuple[np.ndarray, np.ndarray]], maps: Mapping[str, Mapping[str, np.ndarray]]
 ) -> None:
+    """Check that data and maps belong to the same rows and fit."""
     if not data or set(data) != set(maps):
         raise ValueError(
             f"posterior_grid needs data and maps of the same rows, got {list(data)} and"
@@ -159,8 +164,8 @@ def _check_rows(
         )
     for row, points in data.items():
         check_class_points(row, *points)
-    for row, drawn in maps.items():
-        for title, values in drawn.items():
+    for row, row_maps in maps.items():
+        for title, values in row_maps.items():
             if np.ndim(values) != 2:
                 raise ValueError(
                     f"the map {title!r} of {row!r} must be two-dimensional, got shape"

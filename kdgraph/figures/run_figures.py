@@ -211,6 +211,8 @@ class RunFigureData:
         value of the parameter. A set with several parameters, or none, is the only one of its
         family.
         """
+        # With a single parameter the key has its name only, so its values are in one family. With
+        # several parameters the key has their values too.
         by_name: dict[tuple[Any, ...], list[Predictions]] = {}
         for predictions in self.evaluation.predictions:
             if predictions.on == "ood":

@@ -1,4 +1,4 @@
-"""Confidence by set: shares, means, and words that do not overlap."""
+"""Tests of histograms of confidence by set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def by_gid(axes, gid: str):
     return next(artist for artist in axes.get_children() if artist.get_gid() == gid)
 
 
-def test_a_panel_for_each_set_with_shares_that_sum_to_1_and_its_means(texts_of) -> None:
+def test_panels_have_fractions_that_sum_to_1_and_means(texts_of) -> None:
     given = sets("test", "svhn")
     figure = plot_confidence_by_set(given, 0.1)
     assert len(figure.axes) == 2 and figure.get_size_inches()[0] == 3.5
@@ -72,6 +72,6 @@ def test_words_are_legible(n: int, assert_legible) -> None:
         ({"test": {"a": np.array([0.5, 1.5])}}, r"must be numbers in \[0, 1\]"),
     ],
 )
-def test_what_cannot_be_drawn(given, message: str) -> None:
+def test_invalid_input_raises(given, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plot_confidence_by_set(given, 0.5)

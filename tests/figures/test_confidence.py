@@ -1,6 +1,4 @@
-"""Confidence against radius: curves, bands that say what they are, and labels that do not
-overlap.
-"""
+"""Tests of confidence against the radius."""
 
 from __future__ import annotations
 
@@ -47,7 +45,7 @@ def test_bands_are_drawn_and_named(curves, texts_of) -> None:
     assert "bands: 25 to 75 % of 10 seeds" in texts_of(figure)
 
 
-def test_labels_have_the_colour_of_their_line_and_stand_beside_its_end(curves) -> None:
+def test_labels_have_the_colour_of_their_line_and_are_at_its_end(curves) -> None:
     (axes,) = plot_confidence_against_radius(curves, RADII, 0.3).axes
     colors = {line.get_label(): line.get_color() for line in axes.lines}
     for label in axes.texts:
@@ -124,6 +122,6 @@ def test_spread_moves_as_little_as_possible() -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn(curves, change: dict, message: str) -> None:
+def test_invalid_input_raises(curves, change: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plot_confidence_against_radius(**{"curves": curves, "radii": RADII, "prior": 0.5, **change})

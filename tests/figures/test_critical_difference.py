@@ -1,6 +1,4 @@
-"""The diagram of critical differences: everything stands at its rank, bars join what is not told
-apart, all is legible.
-"""
+"""Tests of critical difference diagrams."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ def test_bars_join_groups_and_never_overlap(figure) -> None:
     axes = figure.axes[0]
     (scale,) = by_gid(axes, "scale").values()
     bars = [
-        np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not told apart"
+        np.array(line.get_xydata()) for line in axes.lines if line.get_gid() == "not significant"
     ]
     ends = [
         [np.interp(MEANS[group[i]], [1, len(MEANS)], scale[:, 0]) for i in (0, -1)]
@@ -72,7 +70,7 @@ def test_the_critical_difference_is_drawn_to_scale_if_it_fits_there(figure) -> N
     assert by_gid(second, "critical difference") == {}
 
 
-def test_words_say_what_is_shown(figure, texts_of) -> None:
+def test_text_describes_the_figure(figure, texts_of) -> None:
     said = texts_of(figure)
     for words in (
         "error",
@@ -82,8 +80,8 @@ def test_words_say_what_is_shown(figure, texts_of) -> None:
         "mean rank over 3 data sets; Friedman p = 0.200",
         "critical difference 9.00, more than any two can be apart",
         (
-            "bars join methods that Nemenyi's test does not tell apart; bold: not told apart from"
-            " the best"
+            "bars join methods that do not differ significantly (Nemenyi's test); bold: not"
+            " significantly worse than the best"
         ),
     ):
         assert said.count(words) == 1, words
@@ -152,7 +150,7 @@ def test_it_is_legible_with_many_long_names(figure, assert_legible) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn_says_why(panels, said) -> None:
+def test_invalid_input_raises_with_reason(panels, said) -> None:
     with pytest.raises(ValueError, match=r"\w") as caught:
         plot_critical_difference_diagram(panels)
     assert str(caught.value) == said

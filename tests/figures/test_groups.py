@@ -1,6 +1,4 @@
-"""Methods by groups: numbers in their cells, a frame around the worst group, and words above that
-fit.
-"""
+"""Tests of tables of methods by groups."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ METHODS = [
 ]
 
 
-def table(
+def make_group_table(
     title: str = "MCE", scale="error", methods=METHODS, groups: int = 6, runs: int = 0
 ) -> GroupTable:
     rng = np.random.default_rng(0)
@@ -94,7 +92,9 @@ def test_numbers_are_means_and_deviations_over_runs_and_the_worst_group_is_frame
 
 
 def test_colours_go_from_nothing_to_the_largest_error_and_signs_are_symmetric() -> None:
-    error, signed = plot_group_tables([table(), table("gap", "signed")], GROUPS, [10] * 6).axes
+    error, signed = plot_group_tables(
+        [make_group_table(), make_group_table("gap", "signed")], GROUPS, [10] * 6
+    ).axes
     for axes, symmetric in ((error, False), (signed, True)):
         (image,) = axes.images
         low, high = image.get_clim()
@@ -102,8 +102,8 @@ def test_colours_go_from_nothing_to_the_largest_error_and_signs_are_symmetric() 
         assert low == (-high if symmetric else 0)
 
 
-def test_a_group_without_rows_is_empty_and_told(texts_of) -> None:
-    given = table(methods=["none", "LoRe"], groups=2, runs=3)
+def test_a_group_without_rows_is_empty_and_noted(texts_of) -> None:
+    given = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
     given.values["none"][:, 1] = np.nan
     given.values["LoRe"][0, 1] = np.nan  # in one of three runs only
     figure = plot_group_tables([given], ["a", "b"], [5, 0], of="3 seeds")
@@ -117,7 +117,7 @@ def test_a_group_without_rows_is_empty_and_told(texts_of) -> None:
 
 
 @pytest.mark.parametrize(("rows", "why"), [([5, 0], "no rows"), ([5, 2], "no number")])
-def test_a_group_of_rows_too_few_for_a_number_is_not_said_to_have_none(
+def test_note_distinguishes_groups_with_few_rows_from_empty_groups(
     rows, why: str, texts_of
 ) -> None:
     given = GroupTable("MCE", {"none": np.array([0.1, np.nan])})
@@ -127,7 +127,7 @@ def test_a_group_of_rows_too_few_for_a_number_is_not_said_to_have_none(
 
 
 def test_rows_behind_a_number_stand_below_it(texts_of) -> None:
-    given = table(methods=["none", "LoRe"], groups=2, runs=3)
+    given = make_group_table(methods=["none", "LoRe"], groups=2, runs=3)
     behind = {name: np.array([[3.0, 40.0], [1.0, np.nan], [2.0, 60.0]]) for name in given.values}
     texts = texts_of(
         plot_group_tables([replace(given, behind=behind)], ["a", "b"], [5, 100], of="3 seeds")
@@ -146,7 +146,10 @@ def luminance(color) -> float:
 
 def test_numbers_can_be_read_on_every_colour() -> None:
     for axes in plot_group_tables(
-        [table(runs=2), table("gap", "signed", runs=2)], GROUPS, [10] * 6, of="2 seeds"
+        [make_group_table(runs=2), make_group_table("gap", "signed", runs=2)],
+        GROUPS,
+        [10] * 6,
+        of="2 seeds",
     ).axes:
         (image,) = axes.images
         cells = image.to_rgba(image.get_array())
@@ -176,7 +179,7 @@ def test_numbers_can_be_read_on_every_colour() -> None:
 )
 def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
     tables = [
-        table(title, "signed" if i else "error", groups=len(groups), runs=runs)
+        make_group_table(title, "signed" if i else "error", groups=len(groups), runs=runs)
         for i, title in enumerate(titles)
     ]
     tables[0] = replace(tables[0], behind=tables[0].values)
@@ -197,24 +200,28 @@ def test_tables_are_legible(groups, titles, runs: int, assert_legible) -> None:
     [
         ([], {}, "needs a table, a method and a group"),
         ([GroupTable("MCE", {})], {}, "needs a table, a method and a group"),
-        ([table(), table("gap", methods=["none"])], {}, "the same methods, ['none', 'temperature'"),
         (
-            [table(groups=5)],
+            [make_group_table(), make_group_table("gap", methods=["none"])],
+            {},
+            "the same methods, ['none', 'temperature'",
+        ),
+        (
+            [make_group_table(groups=5)],
             {},
             (
                 "'MCE' of 'none' must have a finite number, or NaN, for each of 6 groups, got shape"
                 " (5,)"
             ),
         ),
-        ([table(runs=2)], {}, "of must describe how runs differ, e.g. '60 seeds'"),
+        ([make_group_table(runs=2)], {}, "of must describe how runs differ, e.g. '60 seeds'"),
         ([GroupTable("MCE", {"none": np.full(6, np.nan)})], {}, "'MCE' has no number"),
         (
-            [replace(table(), behind={"none": np.ones(6)})],
+            [replace(make_group_table(), behind={"none": np.ones(6)})],
             {},
             "'MCE' must have rows behind each of its values, or none at all",
         ),
-        ([table()], {"rows": [1]}, "needs rows for each of ['bald'"),
-        ([table()], {"notes": {"error": [".1"]}}, "needs error for each of ['bald'"),
+        ([make_group_table()], {"rows": [1]}, "needs rows for each of ['bald'"),
+        ([make_group_table()], {"notes": {"error": [".1"]}}, "needs error for each of ['bald'"),
     ],
 )
 def test_tables_that_cannot_be_drawn(tables, more, message: str) -> None:
@@ -222,7 +229,7 @@ def test_tables_that_cannot_be_drawn(tables, more, message: str) -> None:
         plot_group_tables(tables, GROUPS, **{"rows": [1] * 6} | more)
 
 
-def run_with(table: list[dict]) -> RunFigureData:
+def make_run_data(table: list[dict]) -> RunFigureData:
     return RunFigureData(
         None, Evaluation([], {"by_group": table}, []), (None, None), ("forest", "LoRe")
     )
@@ -254,19 +261,19 @@ def test_a_run_s_table_becomes_errors_and_gaps(texts_of) -> None:
         for of in ("parent", "calibrated")
         for row in rows
     ]
-    figure = registered_figures()["group_tables"](run_with(both))
+    figure = registered_figures()["group_tables"](make_run_data(both))
     error, gap = figure.axes
     np.testing.assert_allclose(error.images[0].get_array(), [[0.2, 0.4]] * 2)
     np.testing.assert_allclose(gap.images[0].get_array(), [[0.125, -0.25]] * 2)
     assert {"forest", "LoRe", "90", "10", "a", "b", "+.125", "−.250", "n 30", "n 2"} <= set(
         texts_of(figure)
     )
-    assert registered_figures()["group_tables"](run_with(both), table="by_hair") is None
+    assert registered_figures()["group_tables"](make_run_data(both), table="by_hair") is None
     nothing = [
         row | {"ece": None, "mce": None, "worst_rows": None} for row in both
     ]  # min_count is above the rows of any bin
-    assert registered_figures()["group_tables"](run_with(nothing)) is None
-    assert registered_figures()["group_tables"](run_with(nothing[:1] + both[1:])) is not None
+    assert registered_figures()["group_tables"](make_run_data(nothing)) is None
+    assert registered_figures()["group_tables"](make_run_data(nothing[:1] + both[1:])) is not None
 
 
 def test_a_run_of_a_file_with_groups_draws_them(kdg, tmp_path) -> None:

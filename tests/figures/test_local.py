@@ -1,6 +1,4 @@
-"""Local calibration drawn: every row in its place on one scale; and what a run draws of it from its
-tables.
-"""
+"""Tests of maps of local calibration error, and of the local figures of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ BOX = (-1.0, 1.0, -1.0, 1.0)
 LONG = "random_forest-kernel_density_forest-density_gate-of_a_long_name"
 
 
-def rows(n: int = 200, names: tuple[str, ...] = ("random forest", "kdf")):
+def make_landscape(n: int = 200, names: tuple[str, ...] = ("random forest", "kdf")):
     rng = np.random.default_rng(0)
     return (
         rng.uniform(-1, 1, (n, 2)),
@@ -31,18 +29,18 @@ def rows(n: int = 200, names: tuple[str, ...] = ("random forest", "kdf")):
     )
 
 
-def dots_of(axes):
+def get_dots(axes):
     (dots,) = [artist for artist in axes.collections if artist.get_gid() == "rows"]
     return dots
 
 
 def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
-    points, slce, n_eff = rows()
+    points, slce, n_eff = make_landscape()
     figure = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
     *panels, bar = figure.axes
     assert [axes.get_title() for axes in panels] == list(slce)
     for axes, (name, errors) in zip(panels, slce.items(), strict=True):
-        dots = dots_of(axes)
+        dots = get_dots(axes)
         by_place = {tuple(place): i for i, place in enumerate(points)}
         index = [by_place[tuple(place)] for place in dots.get_offsets().data]
         assert sorted(index) == list(range(200))
@@ -54,22 +52,22 @@ def test_every_row_is_in_its_place_with_its_error(texts_of) -> None:
     assert "bandwidth 0.2; small: fewer than 5 effective rows" in texts_of(figure)
 
 
-def test_both_panels_have_one_symmetric_scale_of_the_house_s_colours() -> None:
-    points, slce, n_eff = rows()
+def test_both_panels_have_one_symmetric_scale_with_the_posterior_colors() -> None:
+    points, slce, n_eff = make_landscape()
     slce["kdf"][3] = -0.9
     *panels, bar = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2).axes
     for axes in panels:
-        dots = dots_of(axes)
+        dots = get_dots(axes)
         assert dots.get_clim() == (-0.3, 0.3)  # 98 % of the errors are within; one lies far beyond
         assert dots.get_cmap() is posterior_colormap()
     assert bar.get_ylim() == (-0.3, 0.3)
-    middle = posterior_colormap()(dots_of(panels[0]).norm(0.0))
+    middle = posterior_colormap()(get_dots(panels[0]).norm(0.0))
     assert max(middle[:3]) - min(middle[:3]) < 0.01  # no error is grey
     assert [axes.get_xlim() for axes in panels] == [panels[0].get_xlim()] * 2
 
 
 def test_the_region_of_the_training_data_is_shaded_and_nothing_is_cut_off(texts_of) -> None:
-    points, slce, n_eff = rows()
+    points, slce, n_eff = make_landscape()
     points[0] = (1.7, 0.0)
     figure = plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=0.2)
     for axes in figure.axes[:-1]:
@@ -83,18 +81,22 @@ def test_the_region_of_the_training_data_is_shaded_and_nothing_is_cut_off(texts_
 
 
 def test_a_row_without_neighbours_is_not_drawn() -> None:
-    points, slce, n_eff = rows(5, ("kdf",))
+    points, slce, n_eff = make_landscape(5, ("kdf",))
     slce["kdf"][2] = n_eff["kdf"][2] = np.nan
     assert (
         len(
-            dots_of(plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets()
+            get_dots(
+                plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]
+            ).get_offsets()
         )
         == 4
     )
     slce["kdf"][:] = np.nan
     assert (
         len(
-            dots_of(plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]).get_offsets()
+            get_dots(
+                plot_lce_landscape(points, slce, n_eff, BOX, bandwidth=1).axes[0]
+            ).get_offsets()
         )
         == 0
     )
@@ -102,7 +104,9 @@ def test_a_row_without_neighbours_is_not_drawn() -> None:
 
 def test_many_rows_have_smaller_dots() -> None:
     few, many = (
-        dots_of(plot_lce_landscape(*rows(n), BOX, bandwidth=0.2).axes[0]).get_sizes().max()
+        get_dots(plot_lce_landscape(*make_landscape(n), BOX, bandwidth=0.2).axes[0])
+        .get_sizes()
+        .max()
         for n in (2000, 8000)
     )
     assert many == pytest.approx(few / 4)
@@ -112,12 +116,12 @@ def test_many_rows_have_smaller_dots() -> None:
     "names", [("kdf",), ("random forest", "kdf"), tuple(f"{LONG} {i}" for i in range(4))]
 )
 def test_a_landscape_is_legible(names: tuple[str, ...], assert_legible) -> None:
-    figure = plot_lce_landscape(*rows(30, names), BOX, bandwidth=0.0125)
+    figure = plot_lce_landscape(*make_landscape(30, names), BOX, bandwidth=0.0125)
     assert figure.get_size_inches()[0] <= 7.0 + 1e-9
     assert_legible(figure)
 
 
-POINTS, SLCE, N_EFF = rows(4, ("kdf",))
+POINTS, SLCE, N_EFF = make_landscape(4, ("kdf",))
 
 
 @pytest.mark.parametrize(
@@ -166,7 +170,7 @@ def test_a_run_s_map_is_drawn_from_its_table(texts_of) -> None:
     figure = registered_figures()["lce_landscape"](run_with({"lce_map": table}))
     *panels, _ = figure.axes
     assert [axes.get_title() for axes in panels] == ["forest", "kdf"]
-    assert [dots_of(axes).get_array().tolist() for axes in panels] == [[0.2], [-0.1]]
+    assert [get_dots(axes).get_array().tolist() for axes in panels] == [[0.2], [-0.1]]
     assert panels[0].patches[0].get_bbox().extents.tolist() == [-1, -2, 1, 2]
     assert any(text.startswith("bandwidth 0.4;") for text in texts_of(figure))
 
@@ -204,7 +208,7 @@ def test_a_run_s_curves_are_drawn_from_their_table_in_order_of_the_bandwidth() -
     assert lines["kdf"].get_xydata().tolist() == [[0.1, 0.1], [0.4, 0.05]]
 
 
-def mapped(
+def make_lce_map_rows(
     confidence: list[float], correct: list[bool], slce: list[float], bin_count: list[int]
 ) -> list[dict]:
     """Rows of ``lce_map`` of a parent, and of a method that is right everywhere."""
@@ -225,7 +229,7 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
     correct = (
         [True, True, False, False] + [False] * 4 + [True] * 2
     )  # errors .05, .75, -.05: of two rows only
-    table = mapped(
+    table = make_lce_map_rows(
         confidence, correct, [0.1, 0.2, 0.3, 0.2] + [0.75] * 4 + [-0.05] * 2, [4] * 8 + [2] * 2
     )
     run = run_with({"lce_map": table})
@@ -249,7 +253,7 @@ def test_a_run_s_best_and_worst_bin_are_drawn(texts_of) -> None:
 
 
 def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None:
-    table = mapped([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
+    table = make_lce_map_rows([0.55] * 4, [True, True, False, False], [0.1] * 4, [4] * 4)
     run = run_with({"lce_map": table})
     assert (
         sum(
@@ -262,8 +266,8 @@ def test_one_large_bin_is_best_and_worst_and_none_is_not_drawn(texts_of) -> None
     assert registered_figures()["lce_of_bins"](run_with({})) is None
 
 
-def test_bins_that_the_map_was_not_measured_with_are_told() -> None:
-    table = mapped([0.55, 0.65], [True, True], [0.1, 0.1], [2, 2])
+def test_other_bins_than_those_of_the_table_raise() -> None:
+    table = make_lce_map_rows([0.55, 0.65], [True, True], [0.1, 0.1], [2, 2])
     with pytest.raises(
         ConfigError,
         match=re.escape(
@@ -309,7 +313,7 @@ NAN = float("nan")
     ],
     ids=["no table", "one bandwidth", "no row that counts"],
 )
-def test_what_a_run_has_not_measured_is_not_drawn(tables, tmp_path) -> None:
+def test_figures_without_a_table_are_omitted(tables, tmp_path) -> None:
     assert run_with(tables).save(tmp_path, {name: {} for name in NAMES}, ["svg"], 100) == []
 
 

@@ -1,4 +1,4 @@
-"""Figures of regressions hold what they are given, are legible, and refuse what does not fit."""
+"""Tests of the figures of regressions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_band_of_a_cell_is_of_its_rows():
     assert widths[1] == pytest.approx(1.96 * 4 * np.sqrt(0.25 / 1000), rel=0.05)
 
 
-def test_moments_lie_where_they_are(assert_legible):
+def test_moments_are_at_their_positions(assert_legible):
     truth = RowMoments(np.array([1.0, 2.0, 4.0]), np.array([1.0, 1.0, 2.0]))
     said = {
         "linear": RowMoments(np.array([1.5, 2.5, 3.0]), np.array([3.0, 3.0, 3.0])),
@@ -71,7 +71,7 @@ def test_moments_lie_where_they_are(assert_legible):
     assert_legible(figure)
 
 
-def test_misses_lie_where_they_are(assert_legible, texts_of):
+def test_misses_are_at_their_positions(assert_legible, texts_of):
     points = RNG.uniform(size=(10, 2))
     missed = {"linear": np.array([1, -1, -1] + [0] * 7), LONG: np.zeros(10, dtype=int)}
     figure = plot_interval_misses(points, missed, 0.9)
@@ -181,6 +181,6 @@ def test_boxes_are_quartiles(assert_legible):
         (lambda: plot_boxes_by_setting({}, "rows"), "boxes_by_setting needs at least one panel"),
     ],
 )
-def test_what_does_not_fit(draw, message):
+def test_arrays_that_do_not_fit_raise(draw, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         draw()

@@ -1,6 +1,4 @@
-"""Figure of many simulations: medians and bands are those of the repetitions, scales are shared,
-everything is legible.
-"""
+"""Tests of the summary of many simulations."""
 
 from __future__ import annotations
 
@@ -172,6 +170,6 @@ def test_the_classes_have_the_colours_of_the_maps(figure) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn(data, panels, message) -> None:
+def test_invalid_input_raises(data, panels, message) -> None:
     with pytest.raises(ValueError, match=message):
         plot_simulation_summary(data, panels, band_of="5 seeds")

@@ -1,6 +1,4 @@
-"""The histogram of PIT values and the curve of coverage hold what they are given; the band is the
-binomial distribution's.
-"""
+"""Tests of PIT histograms and coverage curves."""
 
 from __future__ import annotations
 
@@ -46,7 +44,7 @@ def test_the_band_is_the_binomial_distributions_of_one_bin() -> None:
     assert binom.cdf(100 * high - 1, 100, 0.25)[0] < 0.975 <= binom.cdf(100 * high, 100, 0.25)[0]
 
 
-def test_curves_and_what_they_miss() -> None:
+def test_coverage_curves_and_their_differences() -> None:
     below, above = plot_coverage_against_level(CURVES, 200).axes
     for axes, taken in ((above, 0), (below, LEVELS)):
         lines = [line for line in axes.lines if line.get_gid() != "ideal"]
@@ -93,6 +91,6 @@ def test_counts_of_other_rows(counts, message) -> None:
         plot_pit_histogram(counts)
 
 
-def test_no_curve() -> None:
+def test_no_curve_raises() -> None:
     with pytest.raises(ValueError, match=r"^coverage_against_level needs at least one curve$"):
         plot_coverage_against_level({}, 10)

@@ -1,4 +1,4 @@
-"""Posterior maps: the panels hold the data given, on one scale, the right way up."""
+"""Tests of posterior maps."""
 
 from __future__ import annotations
 

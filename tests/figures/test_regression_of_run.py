@@ -1,6 +1,4 @@
-"""What the figures of a regression's run draw: its test rows, what both models say of them, and the
-truth where it is known.
-"""
+"""Tests of the figures of a regression run."""
 
 from __future__ import annotations
 
@@ -114,7 +112,7 @@ def test_densities_have_an_area_of_one_and_the_truths_is_exact():
         ({"n_rows": 6}, "figures.draw.predictive_densities draws five rows at most, got 6"),
     ],
 )
-def test_rows_that_are_not_there(options, message):
+def test_missing_rows_raise(options, message):
     with pytest.raises(ConfigError, match=f"^{message}$"):
         registered_figures()["predictive_densities"](run_of(Heteroscedastic())[0], **options)
 

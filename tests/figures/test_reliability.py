@@ -1,4 +1,4 @@
-"""The reliability diagram holds the bins given; its intervals are Wilson's."""
+"""Tests of reliability diagrams and their intervals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_clopper_pearson_interval_agrees_with_scipy(right: int, rows: int) -> No
     )
 
 
-def test_shares_that_rounding_moved_are_whole_counts() -> None:
+def test_rounded_fractions_are_whole_counts() -> None:
     rows = np.full(50, 49)
     low, high = clopper_pearson_interval(np.arange(50) / 49, rows)  # 28 / 49 · 49 is a bit off 28
     expected = [binomtest(k, 49).proportion_ci() for k in range(50)]
@@ -76,7 +76,7 @@ def test_shares_that_rounding_moved_are_whole_counts() -> None:
     )
 
 
-def test_bars_are_the_intervals_asked_for(bins, texts_of) -> None:
+def test_bars_are_the_requested_intervals(bins, texts_of) -> None:
     for interval, of, said in (
         ("wilson", wilson_interval, "bars: 95 % intervals"),
         ("clopper_pearson", clopper_pearson_interval, "bars: exact 95 % intervals"),
@@ -118,7 +118,7 @@ def test_any_number_of_models_is_legible(bins, n: int, assert_legible) -> None:
 
 @pytest.mark.parametrize("strategy", ["uniform", "mass"])
 @pytest.mark.parametrize("interval", ["wilson", "clopper_pearson"])
-def test_one_row_one_bin(strategy, interval, assert_legible) -> None:
+def test_one_row_fills_one_bin(strategy, interval, assert_legible) -> None:
     found = reliability_bins(np.array([1.0]), np.array([True]), bins=1, strategy=strategy)
     assert_legible(
         plot_reliability_diagram({"forest": found}, ece={"forest": 0.0}, interval=interval)

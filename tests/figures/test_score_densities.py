@@ -1,6 +1,4 @@
-"""Densities of scores beside the confidence that is made of them: lines are what is given, and
-everything is legible.
-"""
+"""Tests of densities of scores."""
 
 from __future__ import annotations
 
@@ -29,25 +27,25 @@ def bins():
     return reliability_bins(score, rng.random(200) < score, bins=10)
 
 
-def drawn(axes) -> dict:
+def get_lines(axes) -> dict:
     return {line.get_gid(): line for line in axes.lines}
 
 
-def test_lines_are_what_is_given_each_in_its_panel() -> None:
+def test_each_line_is_in_its_panel() -> None:
     figure = plot_score_densities(DENSITIES, CONFIDENCE)
     left, right = figure.axes
     for axes, kind, lines in ((left, "density", DENSITIES), (right, "confidence", CONFIDENCE)):
-        assert list(drawn(axes)) == [f"{kind} {name}" for name in lines]
+        assert list(get_lines(axes)) == [f"{kind} {name}" for name in lines]
         for name, (x, y) in lines.items():
             np.testing.assert_array_equal(
-                drawn(axes)[f"{kind} {name}"].get_xydata(), np.stack([x, y], axis=1)
+                get_lines(axes)[f"{kind} {name}"].get_xydata(), np.stack([x, y], axis=1)
             )
         assert axes.get_xlim() == (1.5, 10)
         looks = [(line.get_color(), line.get_linestyle()) for line in axes.lines]
         assert len(set(looks)) == len(looks)
 
 
-def test_steps_are_the_shares_of_right_rows_and_empty_bins_have_none() -> None:
+def test_steps_are_accuracies_and_empty_bins_have_none() -> None:
     found = bins()
     _, right = plot_score_densities(DENSITIES, CONFIDENCE, found).axes
     (steps,) = [patch for patch in right.patches if isinstance(patch, StepPatch)]
@@ -90,6 +88,6 @@ def test_words_are_legible(n, more, assert_legible, texts_of) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn(densities, message) -> None:
+def test_invalid_input_raises(densities, message) -> None:
     with pytest.raises(ValueError, match=message):
         plot_score_densities(densities, CONFIDENCE)

@@ -1,4 +1,4 @@
-"""Confidence against shift: every panel's curves, marks and labels are there, and legible."""
+"""Tests of confidence against a shift."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_any_number_of_panels_is_legible(n: int, assert_legible) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn(change: dict, message: str) -> None:
+def test_invalid_input_raises(change: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plot_confidence_against_shift(
             **{"curves": CURVES, "values": VALUES, "prior": 0.5, **change}

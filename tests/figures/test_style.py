@@ -1,6 +1,4 @@
-"""What all figures share: roles, text that stays text, files that are the same each time, and no
-pyplot.
-"""
+"""Tests of the common style and of saved files."""
 
 from __future__ import annotations
 
@@ -74,7 +72,7 @@ def test_everything_is_inside_and_nothing_overlaps(draw, name: str, assert_legib
     assert_legible(draw[name]())
 
 
-def test_size_and_resolution_are_as_asked(draw, tmp_path: Path) -> None:
+def test_size_and_resolution_are_as_requested(draw, tmp_path: Path) -> None:
     (path,) = save_figure(draw["radius"](), tmp_path / "radius_1.5", formats=["png"], dpi=100)
     assert path.name == "radius_1.5.png"
     assert imread(path).shape[1] == 350
@@ -140,7 +138,7 @@ def test_twelve_methods_look_different_and_the_thirteenth_begins_again() -> None
     assert found[13] == found[1]
 
 
-def test_a_key_says_how_curves_of_these_names_are_drawn() -> None:
+def test_legend_handles_have_the_styles_of_the_names() -> None:
     names = ["forest", "kdf", *(f"method {i}" for i in range(6))]
     with style_context():
         handles = legend_handles(names)
