@@ -39,7 +39,7 @@ def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.n
 
     Returns
     -------
-    ndarray of shape (n, …)
+    ndarray [n, …]
         Values in the order of the rows.
 
     Notes
