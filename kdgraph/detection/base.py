@@ -47,7 +47,7 @@ def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.n
     The same rows in the same order give the same bits on one machine, for any number of threads. The
     value of a row is independent of the other rows to 1e-10, relative to the terms of its sums. It is
     not independent to the bit: BLAS kernels for wide vectors add in an order that depends on the
-    position of a row in its block.
+    position of a row in its block. Original to kdgraph.
     """
     # A matrix product adds in another order for another number of rows or threads. So every block
     # has the same number of rows, the last one padded with copies of its last row, and BLAS runs on

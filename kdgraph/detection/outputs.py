@@ -330,9 +330,7 @@ class Odin(PostHocDetector):
         finally:
             del self._X_ood
         if self.fpr95_ is not None:
-            message = (
-                "rows out of distribution chose epsilon; rows like them are no longer unseen"
-            )
+            message = "rows out of distribution chose epsilon; rows like them are no longer unseen"
             warnings.warn(f"{type(self).__name__}: {message}", stacklevel=2)
         return self
 

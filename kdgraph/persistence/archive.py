@@ -399,9 +399,8 @@ def _read_array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size:
 
 def _read_into(file: Any, memory: memoryview) -> None:
     while memory:
-        n = file.readinto(
-            memory[:_READ_CHUNK]
-        )  # a member of a zip reads what it is asked for into a copy first
+        # A zip member first reads the requested bytes into a copy, so the chunks are small.
+        n = file.readinto(memory[:_READ_CHUNK])
         if not n:
             raise ValueError("an array ends early")
         memory = memory[n:]

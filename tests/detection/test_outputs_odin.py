@@ -116,7 +116,7 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite(curved, blobs):
     )
 
 
-def test_wrong_values_are_told(curved, blobs):
+def test_invalid_parameters_are_rejected(curved, blobs):
     for options, message in (
         ({"epsilons": []}, r"epsilons must have at least one number, got \[\]"),
         ({"epsilon": -1.0}, r"epsilon must be in \[0, inf\) or one of auto, got -1.0"),
