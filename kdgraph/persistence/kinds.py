@@ -98,15 +98,15 @@ _BIT_GENERATORS = {
 
 
 def _bit_generator(state: dict[str, Any]) -> Any:
-    made: Any = _BIT_GENERATORS[state["bit_generator"]](0)
-    made.state = {key: value for key, value in state.items() if key not in ("has_gauss", "gauss")}
-    return made
+    result: Any = _BIT_GENERATORS[state["bit_generator"]](0)
+    result.state = {key: value for key, value in state.items() if key not in ("has_gauss", "gauss")}
+    return result
 
 
 def _random_state(state: dict[str, Any]) -> np.random.RandomState:
-    made = np.random.RandomState(_bit_generator(state))
-    made.set_state(state)
-    return made
+    result = np.random.RandomState(_bit_generator(state))
+    result.set_state(state)
+    return result
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
@@ -121,10 +121,10 @@ def _ufunc_to_parts(function: np.ufunc) -> tuple[str, str]:
 
 
 def _ufunc_from_parts(module: str, name: str) -> np.ufunc:
-    found = getattr({"numpy": np, "scipy.special": scipy.special}[module], name)
-    if not isinstance(found, np.ufunc):
+    target = getattr({"numpy": np, "scipy.special": scipy.special}[module], name)
+    if not isinstance(target, np.ufunc):
         raise TypeError(f"{module}.{name} is no ufunc")
-    return found
+    return target
 
 
 def _loss_to_parts(loss: Any) -> tuple[Any, ...]:
@@ -133,14 +133,14 @@ def _loss_to_parts(loss: Any) -> tuple[Any, ...]:
 
 
 def _loss_from_parts(module: str, name: str, *arguments: float) -> Any:
-    found = getattr(import_module(module), name) if module in _COMPILED_LOSSES else None
+    target = getattr(import_module(module), name) if module in _COMPILED_LOSSES else None
     if not (
-        isinstance(found, type)
-        and found.__module__ == module
+        isinstance(target, type)
+        and target.__module__ == module
         and all(isinstance(each, float | int) for each in arguments)
     ):
         raise TypeError(f"scikit-learn has no loss {module}.{name}{arguments}")
-    return found(*arguments)
+    return target(*arguments)
 
 
 def _defaultdict_from_parts(factory: Any, items: list[Any]) -> defaultdict[Any, Any]:
