@@ -94,7 +94,8 @@ def array_from_pool(
     flat = arrays[pool][start : start + size]
     if len(flat) != size:
         raise ValueError(f"an array of shape {list(shape)} leaves pool {pool}")
-    return flat.reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType] - its stubs want literals
+    # The stubs of NumPy require a literal order.
+    return flat.reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 _SKLEARN_VERSION_FIELD = "_sklearn_version"
@@ -333,8 +334,8 @@ class Decoder:
         Raises
         ------
         UntrustedFileError
-            If it needs classes that are not admitted, none of which is imported, or holds names that it
-            would import or call.
+            If it needs classes that are not admitted, none of which is imported, or holds names
+            that it would import or call.
         LoadError
             If this version cannot read it, or it was not written by kdgraph.
         """
@@ -434,7 +435,7 @@ class Decoder:
         check_admitted(imported_names(result), self.admitted)
 
     def _type(self, named: str | int) -> type:
-        """Return the class that a value refers to: a plain type, or one that the reader has admitted."""
+        """Return the class that a value refers to, a plain type or an admitted one."""
         cls = BUILTIN_TYPES[named] if isinstance(named, str) else self._classes[named][0]
         if not is_plain_type(cls) and is_listed(cls):
             raise TypeError(f"{cls.__qualname__} is no plain type")
@@ -446,7 +447,8 @@ class Decoder:
         items = [self.decode(item) for item in node[3:]]
         if items and issubclass(cls, tuple):
             return tuple.__new__(cls, *items)  # pyright: ignore[reportCallIssue]
-        self._values[number] = result = cls.__new__(cls)  # pyright: ignore[reportCallIssue] - a class that wants more raises TypeError
+        # A class whose ``__new__`` requires arguments raises TypeError.
+        self._values[number] = result = cls.__new__(cls)  # pyright: ignore[reportCallIssue]
         if items:
             dict.update(result, *items)
         if state is not None:

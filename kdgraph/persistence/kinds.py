@@ -227,8 +227,8 @@ def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
     """Return the compiled trees (:class:`sklearn.tree._tree.Tree`) as arrays of one axis.
 
     ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
-    ``n_classes`` one for each output of each tree, a field of the nodes, such as ``threshold``, one for
-    each node; ``value`` has as many for each node as its tree has outputs and classes.
+    ``n_classes`` one for each output of each tree, a field of the nodes, such as ``threshold``, one
+    for each node; ``value`` has as many for each node as its tree has outputs and classes.
     """
     states = [tree.__getstate__() for tree in trees]
     counts = [state["node_count"] for state in states]
@@ -281,7 +281,7 @@ def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
 
 
 def _check_tree_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndarray) -> None:
-    """Raise ValueError unless children have larger numbers than their parent, so that descents end."""
+    """Raise ValueError unless children have larger numbers than their parent."""
     own = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
     left, right, end = nodes["left_child"], nodes["right_child"], np.repeat(counts, counts)
     leaf = (left == _NO_CHILD) & (right == _NO_CHILD)
