@@ -1,6 +1,4 @@
-"""Scores for being out of distribution, each with a threshold: of single rows, and of sets of
-rows.
-"""
+"""Out-of-distribution detectors with a threshold, for single rows and for sets of rows."""
 
 from kdgraph.detection.base import PostHocDetector, conformal_offset
 from kdgraph.detection.features import (

@@ -39,15 +39,15 @@ def apply_in_fixed_blocks(X: Any, function: Callable[[Any], np.ndarray]) -> np.n
 
     Returns
     -------
-    ndarray of shape (n, …)
+    ndarray [n, …]
         Values in the order of the rows.
 
     Notes
     -----
-    The same rows in the same order give the same bits on one machine, for any number of threads. The
-    value of a row is independent of the other rows to 1e-10, relative to the terms of its sums. It is
-    not independent to the bit: BLAS kernels for wide vectors add in an order that depends on the
-    position of a row in its block.
+    The same rows in the same order give the same bits on one machine, for any number of threads.
+    The value of a row is independent of the other rows to 1e-10, relative to the terms of its sums.
+    It is not independent to the bit: BLAS kernels for wide vectors add in an order that depends on
+    the position of a row in its block. Original to kdgraph.
     """
     # A matrix product adds in another order for another number of rows or threads. So every block
     # has the same number of rows, the last one padded with copies of its last row, and BLAS runs on
@@ -69,10 +69,11 @@ _THRESHOLD_TOLERANCE = 1e-13
 class PostHocDetector(OutlierMixin, PostHoc):
     """Out-of-distribution detector of rows that is fitted after a parent.
 
-    ``score_samples`` is higher for more normal rows. ``decision_function`` is ``score_samples`` minus
-    ``offset_``, so it is 0 at the threshold. ``predict`` returns 1 in distribution and -1 out of
-    distribution, as scikit-learn's ``OutlierMixin`` requires. ``ood_score`` is minus
-    ``decision_function``: it is higher for rows farther out, and positive for rows out of distribution.
+    ``score_samples`` is higher for more normal rows. ``decision_function`` is ``score_samples``
+    minus ``offset_``, so it is 0 at the threshold. ``predict`` returns 1 in distribution and -1 out
+    of distribution, as scikit-learn's ``OutlierMixin`` requires. ``ood_score`` is minus
+    ``decision_function``: it is higher for rows farther out, and positive for rows out of
+    distribution.
 
     The threshold is fitted on held-out rows, which the parent has not seen. Rows and parents are
     described in :class:`~kdgraph.base.PostHoc`.
@@ -80,8 +81,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
     A subclass implements ``_score(X)``, which returns Float[n] for validated rows, higher for more
     normal ones. It may implement ``_fit_after(train, held_out)`` if the score has parameters to fit
     (``y`` are the labels as passed, or None), ``_fit_parent`` if it needs another parent, and
-    ``_default_estimator``. ``required_method`` names the method that the parent must have. The score of
-    a row depends on no other row beyond rounding (1e-10), except in a
+    ``_default_estimator``. ``required_method`` names the method that the parent must have. The
+    score of a row depends on no other row beyond rounding (1e-10), except in a
     :class:`~kdgraph.detection.SetDetector`.
 
     Parameters
@@ -111,11 +112,11 @@ class PostHocDetector(OutlierMixin, PostHoc):
         X : Float[n, d], images Float[n, c, h, w] or data frame
             Training rows.
         y : array of shape (n,) or None, default=None
-            Labels of any type, or targets. None is allowed if nothing requires labels, as with a frozen
-            estimator.
+            Labels of any type, or targets. None is allowed if nothing requires labels, as with a
+            frozen estimator.
         X_calibration : array, data frame or None, default=None
-            Rows from the training distribution that the parent has not seen. Pass them after a frozen
-            parent.
+            Rows from the training distribution that the parent has not seen. Pass them after a
+            frozen parent.
         y_calibration : array or None, default=None
             Labels of ``X_calibration``. No threshold depends on them.
 
@@ -161,7 +162,7 @@ class PostHocDetector(OutlierMixin, PostHoc):
         return self._score(self._validate_X(X))
 
     def decision_function(self, X) -> np.ndarray:
-        """Return Float[n], ``score_samples`` minus the threshold; negative is out of distribution."""
+        """Return Float[n], ``score_samples`` minus the threshold; negative is out."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X) -> np.ndarray:
@@ -210,7 +211,8 @@ class PostHocDetector(OutlierMixin, PostHoc):
 def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
     """Return the split conformal threshold of scores.
 
-    At most a fraction max(target_fpr, 1/(m + 1)) of in-distribution scores is below it, in expectation.
+    At most a fraction max(target_fpr, 1/(m + 1)) of in-distribution scores is below it, in
+    expectation.
 
     Parameters
     ----------
@@ -226,8 +228,8 @@ def conformal_offset(score: np.ndarray, target_fpr: float) -> float:
 
     References
     ----------
-    Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), "Distribution-free predictive inference for
-    regression", applied to scores.
+    Lei, G'Sell, Rinaldo, Tibshirani and Wasserman (2018), "Distribution-free predictive inference
+    for regression", applied to scores.
 
     Examples
     --------
@@ -248,21 +250,21 @@ class FeatureDetector(PostHocDetector):
     """Base class of detectors that compare features of a row with those of the training rows.
 
     A subclass implements ``_fit_features(features, train, rng)`` for training rows, and
-    ``_score_features(features)``, which returns Float[n], higher for more normal rows. It gets blocks
-    of one size (:func:`~kdgraph.detection.base.apply_in_fixed_blocks`), so no row changes the score of
-    another beyond rounding (1e-10). Features are finite and up to 1.8e308; scores are clipped at a
-    quarter of that.
+    ``_score_features(features)``, which returns Float[n], higher for more normal rows. It gets
+    blocks of one size (:func:`~kdgraph.detection.base.apply_in_fixed_blocks`), so no row changes
+    the score of another beyond rounding (1e-10). Features are finite and up to 1.8e308; scores are
+    clipped at a quarter of that.
 
     Parameters
     ----------
     estimator : estimator or None, default=None
         Parent. With None there is no parent, and the features are the rows.
     features : FeatureMap or None, default=None
-        Features that are compared, see :class:`~kdgraph.features.FeatureMap`. None selects the inputs
-        of the last linear layer of a network, or the features of precomputed scores, unchanged. If
-        there is no such layer, it selects the rows after the transformers of the parent, each column
-        divided by its range over the training rows, since columns have different units.
-        ``FeatureMap(source="rows", reduce="none", scale="none")`` keeps the units.
+        Features that are compared, see :class:`~kdgraph.features.FeatureMap`. None selects the
+        inputs of the last linear layer of a network, or the features of precomputed scores,
+        unchanged. If there is no such layer, it selects the rows after the transformers of the
+        parent, each column divided by its range over the training rows, since columns have
+        different units. ``FeatureMap(source="rows", reduce="none", scale="none")`` keeps the units.
     **others : object
         Parameters of :class:`PostHocDetector`.
 
@@ -275,10 +277,10 @@ class FeatureDetector(PostHocDetector):
 
     Notes
     -----
-    Original to kdgraph. The columns of wine differ by factors of a thousand. The distance to the fifth
-    neighbour separates wine from uniform noise with an AUROC of .79 in the original units, .987 in
-    standard deviations and .989 in ranges. It separates the digits 0 to 4 from the digits 5 to 9 with
-    .98, .92 and .975.
+    Original to kdgraph. The columns of wine differ by factors of a thousand. The distance to the
+    fifth neighbour separates wine from uniform noise with an AUROC of .79 in the original units,
+    .987 in standard deviations and .989 in ranges. It separates the digits 0 to 4 from the digits 5
+    to 9 with .98, .92 and .975.
     """
 
     estimator: Any = None
@@ -325,7 +327,7 @@ class FeatureDetector(PostHocDetector):
             self._fit_features(features / self.scale_, train, rng)
 
     def _default_feature_map(self, X: Any) -> FeatureMap:
-        """Return a map of the network layer or precomputed scores, or of the rows if there is none."""
+        """Return a map of the network layer or precomputed scores, else of the rows."""
         source: FeatureSource = "layer"
         try:
             features_of(self.estimator_, select_rows(X, slice(0, 1)), source)
@@ -349,7 +351,7 @@ class FeatureDetector(PostHocDetector):
         return apply_in_fixed_blocks(X, self._score_block)
 
     def _score_block(self, X: Any) -> np.ndarray:
-        """Return Float[n], the scores of one block; a subclass may use other outputs of the parent."""
+        """Return Float[n], the scores of one block."""
         return clip_scores(self._score_features(self._scaled_features(X)))
 
 
@@ -362,7 +364,7 @@ def _column_ranges(features: np.ndarray) -> np.ndarray:
 
 
 def clip_scores(score: np.ndarray) -> np.ndarray:
-    """Return Float[n], scores clipped to finite bounds; NaN from overflow becomes the lower bound."""
+    """Return Float[n], scores clipped to finite bounds; NaN becomes the lower bound."""
     return np.clip(np.nan_to_num(score, nan=-_MAX_SCORE), -_MAX_SCORE, _MAX_SCORE)
 
 

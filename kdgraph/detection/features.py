@@ -45,12 +45,12 @@ class KthNeighbourDistance(FeatureDetector):
         Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
         ``FrozenEstimator(fitted)`` is used unchanged.
     k : int, default=5
-        Number of the neighbour, at most the number of training rows. The paper uses 50 for 50,000 and
-        1,000 for 1.3 million training rows.
+        Number of the neighbour, at most the number of training rows. The paper uses 50 for 50,000
+        and 1,000 for 1.3 million training rows.
     normalize : bool or None, default=None
         If True, features are divided by their length, as in the paper, since a network separates
-        classes by direction. None normalizes default features of a layer only, and never rows, whose
-        length is informative.
+        classes by direction. None normalizes default features of a layer only, and never rows,
+        whose length is informative.
     features : FeatureMap or None, default=None
         Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
     target_fpr : float, default=0.05
@@ -117,7 +117,7 @@ class KthNeighbourDistance(FeatureDetector):
             return -distance * factor
 
     def _normalised_features(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the features to compare, Float[n, m], and a factor for their distances, Float[n]."""
+        """Return the features, Float[n, m], and a factor for their distances, Float[n]."""
         bounded, factor = scale_into_range(features, _MAX_SQUARABLE)
         if not self.normalizes_:
             return bounded, factor
@@ -138,8 +138,8 @@ class _WhitenedMeans:
     Attributes
     ----------
     centre : Float[m]
-        Mean of all rows. It is subtracted before the product with ``whitening``, so that no digits are
-        lost.
+        Mean of all rows. It is subtracted before the product with ``whitening``, so that no digits
+        are lost.
     whitening : Float[m, m]
         Whitening matrix W with Σ⁻¹ = W·Wᵀ.
     means : Float[c, m]
@@ -152,7 +152,7 @@ class _WhitenedMeans:
 
     @classmethod
     def from_groups(cls, features: np.ndarray, group: np.ndarray) -> _WhitenedMeans:
-        """Fit means and covariance of features Float[n, m] in groups Int[n] from 0, none of them empty."""
+        """Fit means and covariance of features Float[n, m] in nonempty groups Int[n] from 0."""
         centre = features.mean(axis=0)
         centred = features - centre
         means = np.stack([centred[group == c].mean(axis=0) for c in range(group.max() + 1)])
@@ -181,8 +181,8 @@ class Mahalanobis(FeatureDetector):
         Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
         ``FrozenEstimator(fitted)`` is used unchanged.
     relative : bool, default=False
-        Subtract the squared distance to the mean of all training rows, with their covariance, from the
-        distance to the nearest class.
+        Subtract the squared distance to the mean of all training rows, with their covariance, from
+        the distance to the nearest class.
     features : FeatureMap or None, default=None
         Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
     target_fpr : float, default=0.05
@@ -206,8 +206,8 @@ class Mahalanobis(FeatureDetector):
     scale_ : Float[m]
         Numbers by which the features are divided.
     feature_classes_ : array of shape (c,) or None
-        Sorted labels, each of which has a mean; None if there is one mean, because labels are missing
-        or continuous.
+        Sorted labels, each of which has a mean; None if there is one mean, because labels are
+        missing or continuous.
     class_means_ : object
         Means and covariance of the classes.
     overall_mean_ : object or None
@@ -220,11 +220,12 @@ class Mahalanobis(FeatureDetector):
 
     Notes
     -----
-    The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one pooled
-    covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is shrunk
-    towards a multiple of the identity and invertible for any number of rows; the papers use the maximum
-    likelihood estimate. Lee et al. also add scores of several layers and perturb the input, with
-    weights fitted on rows out of distribution. Here the score uses one layer, and no such rows.
+    The score is -min_c (φ - μ_c)ᵀ Σ⁻¹ (φ - μ_c), with class means μ_c of the features φ and one
+    pooled covariance Σ of their residuals. Σ is the estimate of Ledoit and Wolf (2004), which is
+    shrunk towards a multiple of the identity and invertible for any number of rows; the papers use
+    the maximum likelihood estimate. Lee et al. also add scores of several layers and perturb the
+    input, with weights fitted on rows out of distribution. Here the score uses one layer, and no
+    such rows.
 
     References
     ----------
@@ -296,10 +297,11 @@ class VirtualLogit(FeatureDetector):
     estimator : network of :mod:`kdgraph.parents.networks`, or a pipeline that ends in one
         Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged.
     dimensions : int or None, default=None
-        Dimension D of the principal space, less than the number of features. None uses 1,000 for more
-        than 1,500 features and 512 for 768 to 1,500, as in the paper; for fewer features it uses half
-        of them. It is at most half of the rank of the training features: units that are always off,
-        and fewer rows than features, leave directions in which training rows have no residual.
+        Dimension D of the principal space, less than the number of features. None uses 1,000 for
+        more than 1,500 features and 512 for 768 to 1,500, as in the paper; for fewer features it
+        uses half of them. It is at most half of the rank of the training features: units that are
+        always off, and fewer rows than features, leave directions in which training rows have no
+        residual.
     features : FeatureMap or None, default=None
         Features of the residual; see :class:`~kdgraph.detection.base.FeatureDetector`.
     target_fpr : float, default=0.05
@@ -325,8 +327,9 @@ class VirtualLogit(FeatureDetector):
     origin_ : Float[m]
         Origin of the features.
     origin_kind_ : {"bias", "mean"}
-        "bias": the origin is -W⁺b, which the last linear layer (W, b) maps to logits of 0, as in the
-        paper. "mean": the mean of the training rows, if the features are not the input of that layer.
+        "bias": the origin is -W⁺b, which the last linear layer (W, b) maps to logits of 0, as in
+        the paper. "mean": the mean of the training rows, if the features are not the input of that
+        layer.
     residual_basis_ : Float[m, m - D]
         Orthonormal basis of the complement of the principal space.
     alpha_ : float
@@ -340,10 +343,11 @@ class VirtualLogit(FeatureDetector):
 
     Notes
     -----
-    The score is log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖ with logits f, features φ, origin o and basis R. The
-    score of the paper, the softmax probability of the virtual logit α‖·‖, is a decreasing function of
-    it. Principal directions are eigenvectors of the second moments of φ - o over training rows. The
-    default for fewer than 768 features, and the bound by the rank, are original to kdgraph.
+    The score is log Σ_k exp(f_k) - α‖Rᵀ(φ - o)‖ with logits f, features φ, origin o and basis R.
+    The score of the paper, the softmax probability of the virtual logit α‖·‖, is a decreasing
+    function of it. Principal directions are eigenvectors of the second moments of φ - o over
+    training rows. The default for fewer than 768 features, and the bound by the rank, are original
+    to kdgraph.
 
     References
     ----------
@@ -354,7 +358,9 @@ class VirtualLogit(FeatureDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
     >>> detector = VirtualLogit(network, dimensions=4, random_state=0).fit(X, y)
     >>> detector.origin_kind_, detector.residual_basis_.shape
     ('bias', (8, 4))
@@ -424,7 +430,7 @@ class VirtualLogit(FeatureDetector):
 def _feature_origin(
     network: Any, features: np.ndarray, logits: np.ndarray
 ) -> tuple[Literal["bias", "mean"], np.ndarray]:
-    """Return -W⁺b of the last linear layer if it maps the features to the logits, else their mean."""
+    """Return -W⁺b of the last linear layer if it maps features to logits, else their mean."""
     linear = [
         part
         for part in network.module_.modules()
@@ -461,10 +467,10 @@ class OutlierEstimator(FeatureDetector):
         Parent. With None there is no parent, and the features are the rows. Cloned and fitted;
         ``FrozenEstimator(fitted)`` is used unchanged.
     detector : estimator or None, default=None
-        Outlier detector with ``fit(X)`` and ``score_samples(X)``, higher for more normal rows, such as
-        ``LocalOutlierFactor()`` (set to ``novelty=True``), ``OneClassSVM()`` or a user's class. None is
-        ``IsolationForest()``. It is cloned and fitted; a frozen detector is used unchanged. Its
-        threshold, and so its ``contamination``, is not used.
+        Outlier detector with ``fit(X)`` and ``score_samples(X)``, higher for more normal rows, such
+        as ``LocalOutlierFactor()`` (set to ``novelty=True``), ``OneClassSVM()`` or a user's class.
+        None is ``IsolationForest()``. It is cloned and fitted; a frozen detector is used unchanged.
+        Its threshold, and so its ``contamination``, is not used.
     features : FeatureMap or None, default=None
         Features that are compared; see :class:`~kdgraph.detection.base.FeatureDetector`.
     target_fpr : float, default=0.05
@@ -497,8 +503,8 @@ class OutlierEstimator(FeatureDetector):
 
     Notes
     -----
-    Some detectors are constant far from the training rows: all rows beyond the outermost splits of an
-    isolation forest share its leaves, and the kernel of a one-class SVM is 0 there.
+    Some detectors are constant far from the training rows: all rows beyond the outermost splits of
+    an isolation forest share its leaves, and the kernel of a one-class SVM is 0 there.
 
     References
     ----------
@@ -510,7 +516,8 @@ class OutlierEstimator(FeatureDetector):
     --------
     >>> from sklearn.neighbors import LocalOutlierFactor
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> detector = OutlierEstimator(detector=LocalOutlierFactor(n_neighbors=10), random_state=0).fit(X)
+    >>> lof = LocalOutlierFactor(n_neighbors=10)
+    >>> detector = OutlierEstimator(detector=lof, random_state=0).fit(X)
     >>> detector.predict([[0.0, 0.0], [6.0, 6.0]])
     array([ 1, -1])
     """
@@ -534,7 +541,7 @@ class OutlierEstimator(FeatureDetector):
         self.detector_ = detector
 
     def _score_features(self, features: np.ndarray) -> np.ndarray:
-        # Threads of an isolation forest add in the order in which they finish, so it runs on one thread.
+        # Threads of an isolation forest add in the order in which they finish, so use one thread.
         with parallel_config(backend="sequential"), np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(
                 self.detector_.score_samples(scale_into_range(features, _MAX_FLOAT32_FEATURE)[0]),

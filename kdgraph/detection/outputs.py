@@ -88,7 +88,8 @@ class MaxProbability(PostHocDetector):
 class Entropy(PostHocDetector):
     """Negative entropy of the parent's probabilities in nats, Σ_k p_k log p_k.
 
-    It is 0 if one class has probability 1. For two classes it ranks rows as :class:`MaxProbability`.
+    It is 0 if one class has probability 1. For two classes it ranks rows as
+    :class:`MaxProbability`.
 
     Parameters
     ----------
@@ -111,7 +112,8 @@ class Entropy(PostHocDetector):
     >>> from sklearn.frozen import FrozenEstimator
     >>> from kdgraph.parents import PrecomputedScores
     >>> proba = np.array([[1.0, 0.0], [0.5, 0.5]])
-    >>> detector = Entropy(FrozenEstimator(PrecomputedScores().fit(proba))).fit(proba, X_calibration=proba)
+    >>> parent = FrozenEstimator(PrecomputedScores().fit(proba))
+    >>> detector = Entropy(parent).fit(proba, X_calibration=proba)
     >>> detector.score_samples(proba).round(3)
     array([ 0.   , -0.693])
     """
@@ -159,7 +161,9 @@ class MaxLogit(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
     >>> detector = MaxLogit(network, random_state=0).fit(X, y)
     >>> np.array_equal(detector.score_samples(X), detector.estimator_.logits(X).max(axis=1))
     True
@@ -193,8 +197,9 @@ class Energy(PostHocDetector):
 
     Notes
     -----
-    If the logits of the parent are log probabilities, as in an ensemble that averages the probabilities
-    of its members, the energy is 0 everywhere, and the score is uninformative at T = 1.
+    If the logits of the parent are log probabilities, as in an ensemble that averages the
+    probabilities of its members, the energy is 0 everywhere, and the score is uninformative at T =
+    1.
 
     References
     ----------
@@ -204,9 +209,12 @@ class Energy(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
     >>> detector = Energy(network, random_state=0).fit(X, y)
-    >>> np.allclose(detector.score_samples(X), np.log(np.exp(detector.estimator_.logits(X)).sum(axis=1)))
+    >>> logits = detector.estimator_.logits(X)
+    >>> np.allclose(detector.score_samples(X), np.log(np.exp(logits).sum(axis=1)))
     True
     """
 
@@ -239,10 +247,10 @@ class Odin(PostHocDetector):
     temperature : float, default=1000.0
         Temperature T, 1000 in the paper.
     epsilon : float or "auto", default="auto"
-        Step ε by which each input of the network goes up or down, in units of the spread of the inputs
-        over training rows. The paper uses 0 to 0.004, with images divided by their standard deviation.
-        "auto" selects the value of ``epsilons`` with the highest mean score of the held-out rows, the
-        first in case of ties; it uses no row out of distribution.
+        Step ε by which each input of the network goes up or down, in units of the spread of the
+        inputs over training rows. The paper uses 0 to 0.004, with images divided by their standard
+        deviation. "auto" selects the value of ``epsilons`` with the highest mean score of the
+        held-out rows, the first in case of ties; it uses no row out of distribution.
     epsilons : sequence of float
         Candidates of "auto".
     target_fpr : float, default=0.05
@@ -266,18 +274,19 @@ class Odin(PostHocDetector):
     input_scale_ : float
         Spread of the inputs, the unit of the step.
     mean_scores_ : list of float or None
-        Mean score of the held-out rows for each of ``epsilons``; None if it did not select the step.
+        Mean score of the held-out rows for each of ``epsilons``; None if it did not select the
+        step.
     fpr95_ : list of float or None
         Fraction of the ``X_ood`` rows that pass where 95 % of the held-out rows do, for each of
         ``epsilons``; None without such rows.
 
     Notes
     -----
-    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x; T)),
-    where ŷ is the predicted class. The step is taken in the inputs of the network, after the
+    The score is max_k S_k(x̃; T) with S(x; T) = softmax(f(x)/T) and x̃ = x - ε·sign(-∇ₓ log S_ŷ(x;
+    T)), where ŷ is the predicted class. The step is taken in the inputs of the network, after the
     transformers of a pipeline; pixels are not clipped at 0 and 1. The paper selects ε, and T in its
-    appendix, by rows out of distribution, which are not available before deployment.
-    ``fit(…, X_ood=…)`` does the same for ε, as ``protocol=paper`` does in a run.
+    appendix, by rows out of distribution, which are not available before deployment. ``fit(…,
+    X_ood=…)`` does the same for ε, as ``protocol=paper`` does in a run.
 
     References
     ----------
@@ -290,9 +299,12 @@ class Odin(PostHocDetector):
     --------
     >>> from kdgraph.parents.networks import MultilayerPerceptron
     >>> X, y = np.repeat([[-1.0], [1.0]], 50, axis=0), np.repeat([0, 1], 50)
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> network = MultilayerPerceptron(
+    ...     hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0
+    ... )
     >>> detector = Odin(network, epsilon=0.01, random_state=0).fit(X, y)
-    >>> np.all(detector.score_samples(X) > softmax(detector.estimator_.logits(X) / 1000, axis=1).max(axis=1))
+    >>> without_step = softmax(detector.estimator_.logits(X) / 1000, axis=1).max(axis=1)
+    >>> np.all(detector.score_samples(X) > without_step)
     np.True_
     """
 
@@ -305,14 +317,14 @@ class Odin(PostHocDetector):
     paper_protocol: ClassVar = "ood"
 
     def fit(self, X, y=None, *, X_ood=None, **held_out):
-        """Fit as :meth:`~kdgraph.detection.PostHocDetector.fit`, with optional rows out of distribution.
+        """Fit the detector, with optional rows out of distribution.
 
         Parameters
         ----------
         X, y, **held_out : see :meth:`~kdgraph.detection.PostHocDetector.fit`
         X_ood : array, data frame or None, default=None
-            Rows out of distribution that select ε as in the paper: the first ε at which the fewest of them
-            pass where 95 % of the held-out rows do.
+            Rows out of distribution that select ε as in the paper: the first ε at which the fewest
+            of them pass where 95 % of the held-out rows do.
 
         Returns
         -------
@@ -330,9 +342,7 @@ class Odin(PostHocDetector):
         finally:
             del self._X_ood
         if self.fpr95_ is not None:
-            message = (
-                "rows out of distribution selected epsilon; rows like them are no longer unseen"
-            )
+            message = "rows out of distribution chose epsilon; rows like them are no longer unseen"
             warnings.warn(f"{type(self).__name__}: {message}", stacklevel=2)
         return self
 

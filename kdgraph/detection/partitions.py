@@ -52,8 +52,8 @@ class PartitionDetector(PostHocDetector):
     Parameters
     ----------
     estimator : forest or tree of scikit-learn, or another estimator with a partition, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged
-        with the given labels.
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels.
     labels : {"given", "shuffled", "none"}, default="given"
         Training labels of the parent, see :data:`TrainingLabels`.
     n_jobs : int or None, default=None
@@ -122,18 +122,18 @@ _EMPTY_LEAF_COUNT = 0.5
 class LeafOccupancy(PartitionDetector):
     """Number of training rows that share the leaves of a row; few are out of distribution.
 
-    The score is cheap and weak: rows outside the training range fall into the outermost leaves, which
-    may be as full as any other.
+    The score is cheap and weak: rows outside the training range fall into the outermost leaves,
+    which may be as full as any other.
 
     Parameters
     ----------
     estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged
-        with the given labels, and the counted rows are those passed to ``fit``.
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels, and the counted rows are those passed to ``fit``.
     scale : {"share", "log"}, default="share"
-        "share": mean over trees of the fraction of training rows in the leaf of the row. "log": mean of
-        the logarithm of it, which no single full leaf can outweigh. On the logarithmic scale an empty
-        leaf counts as half a row.
+        "share": mean over trees of the fraction of training rows in the leaf of the row. "log":
+        mean of the logarithm of it, which no single full leaf can outweigh. On the logarithmic
+        scale an empty leaf counts as half a row.
     labels : {"given", "shuffled", "none"}, default="given"
         Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
         Use "none" if there are no labels.
@@ -160,9 +160,9 @@ class LeafOccupancy(PartitionDetector):
 
     Notes
     -----
-    Original to kdgraph. With n_t(x) of n training rows in the leaf of x in tree t, the score is 1/T Σ_t
-    n_t(x)/n or 1/T Σ_t log(n_t(x)/n). For the digits 5 to 9 against 0 to 4 their AUROC is .87 and .93;
-    the boxes of the same leaves (:class:`~kdgraph.detection.LeafBox`) reach .98.
+    Original to kdgraph. With n_t(x) of n training rows in the leaf of x in tree t, the score is 1/T
+    Σ_t n_t(x)/n or 1/T Σ_t log(n_t(x)/n). For the digits 5 to 9 against 0 to 4 their AUROC is .87
+    and .93; the boxes of the same leaves (:class:`~kdgraph.detection.LeafBox`) reach .98.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class LeafOccupancy(PartitionDetector):
         return forest.leaf_starts
 
     def _leaf_nodes(self, X: Any) -> np.ndarray:
-        """Return Int[n, T], the leaf of each row in each tree, with nodes numbered over all trees."""
+        """Return Int[n, T], the leaf of each row in each tree, numbered over all trees."""
         return self._partition().encode(X) + self._leaf_starts()[:-1]
 
     def _score(self, X: Any) -> np.ndarray:
@@ -207,23 +207,23 @@ class LeafOccupancy(PartitionDetector):
 
 @dataclass(eq=False, repr=False)
 class LeafBox(PartitionDetector):
-    """Distance of a row from the boxes of training rows in its leaves, with the features responsible.
+    """Distance of a row from the boxes of training rows in its leaves, by feature.
 
-    A tree assigns every row to a leaf, at any distance from the training rows. The confidence of the
-    forest, the shared leaves (geodesic distance) and the occupancy of leaves cannot detect such rows.
-    The tight box around the training rows of a leaf can: rows from another distribution, and rows with
-    an unusual combination of features, lie outside of it.
+    A tree assigns every row to a leaf, at any distance from the training rows. The confidence of
+    the forest, the shared leaves (geodesic distance) and the occupancy of leaves cannot detect such
+    rows. The tight box around the training rows of a leaf can: rows from another distribution, and
+    rows with an unusual combination of features, lie outside of it.
 
     Parameters
     ----------
     estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged
-        with the given labels, and the boxes are those of the rows passed to ``fit``. Boxes of a
-        pipeline are in the transformed space.
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels, and the boxes are those of the rows passed to ``fit``.
+        Boxes of a pipeline are in the transformed space.
     outside : {"share", "distance"}, default="share"
         "share": each feature in which a row is outside counts as 1, so the score is bounded.
-        "distance": it counts by its distance to the box, in units of the range of the feature over the
-        training rows, so the score also orders distant rows.
+        "distance": it counts by its distance to the box, in units of the range of the feature over
+        the training rows, so the score also orders distant rows.
     min_samples : int, default=5
         Minimum number of training rows in a box. A leaf with fewer rows has the box of its nearest
         ancestor with as many.
@@ -253,15 +253,15 @@ class LeafBox(PartitionDetector):
 
     Notes
     -----
-    Original to kdgraph. With B_t(x) = Π_j [l_tj, u_tj] the box of the leaf of x in tree t, T trees and
-    d features,
+    Original to kdgraph. With B_t(x) = Π_j [l_tj, u_tj] the box of the leaf of x in tree t, T trees
+    and d features,
 
         score(x) = -1/(T·d) Σ_t Σ_j 1[x_j outside [l_tj, u_tj]]
 
     takes O(T·d) for each row after the descent of the trees. Its terms, summed over trees, are the
-    output of :meth:`explain`. Boxes of single rows exclude nearly everything: for breast_cancer with
-    permuted columns the AUROC is .94 with ``min_samples=1`` and .98 with 5, as means of ten splits and
-    forests of 100 extremely randomised trees.
+    output of :meth:`explain`. Boxes of single rows exclude nearly everything: for breast_cancer
+    with permuted columns the AUROC is .94 with ``min_samples=1`` and .98 with 5, as means of ten
+    splits and forests of 100 extremely randomised trees.
 
     Trees with random thresholds partition the space more evenly than trees that search for the best
     threshold. Extremely randomised trees are the safer choice, and they do about as well on random
@@ -273,8 +273,10 @@ class LeafBox(PartitionDetector):
     >>> X, y = load_wine(return_X_y=True, as_frame=True)
     >>> detector = LeafBox(random_state=0).fit(X, y)
     >>> rows = X.iloc[[0, 0]].assign(hue=[1.0, 3.0])
-    >>> bool(np.diff(detector.ood_score(rows)) > 0), detector.explained_feature_names()[detector.explain(rows)[1] > 0.9]
-    (True, array(['hue'], dtype=object))
+    >>> bool(np.diff(detector.ood_score(rows)) > 0)
+    True
+    >>> detector.explained_feature_names()[detector.explain(rows)[1] > 0.9]
+    array(['hue'], dtype=object)
     """
 
     _: KW_ONLY
@@ -286,13 +288,13 @@ class LeafBox(PartitionDetector):
     def explain(self, X) -> np.ndarray:
         """Return Float[n, d], the outside measure of each feature as a mean over trees.
 
-        Its mean over features is minus ``score_samples``. With ``outside="share"`` it is the fraction of
-        trees whose box does not contain the row in that feature. Original to kdgraph.
+        Its mean over features is minus ``score_samples``. With ``outside="share"`` it is the
+        fraction of trees whose box does not contain the row in that feature. Original to kdgraph.
         """
         return self._outside_by_feature(self._validate_X(X))
 
     def explained_feature_names(self) -> np.ndarray:
-        """Return Str[d], the column names of :meth:`explain`; "x0", "x1", … if there are no names."""
+        """Return Str[d], the column names of :meth:`explain`, "x0", "x1", … by default."""
         parent, names = self.estimator_, getattr(self, "feature_names_in_", None)
         while isinstance(parent, FrozenEstimator):
             parent = parent.estimator
@@ -326,9 +328,9 @@ _QUERY_BLOCK = 256
 class GeodesicDistance(PartitionDetector):
     """Geodesic distance of a row to its nearest, or k-th nearest, training row.
 
-    The geodesic similarity K is the fraction of trees in which two rows share a leaf (Eq. 14), or for
-    networks the fraction of activation paths on which they agree (Eq. 16). The distance is 1 - K
-    (Eq. 17).
+    The geodesic similarity K is the fraction of trees in which two rows share a leaf (Eq. 14), or
+    for networks the fraction of activation paths on which they agree (Eq. 16). The distance is 1 -
+    K (Eq. 17).
 
     It detects combinations that the training rows do not contain. On a forest it fails in the OOD
     region: rows outside the training range share the outermost leaves with training rows at any
@@ -337,9 +339,9 @@ class GeodesicDistance(PartitionDetector):
 
     Parameters
     ----------
-    estimator : forest or tree of scikit-learn, network, or a pipeline that ends in one, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged
-        with the given labels, and the training rows are those passed to ``fit``.
+    estimator : forest or tree of scikit-learn, network, or pipeline of one, default=None
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels, and the training rows are those passed to ``fit``.
     neighbor : int, default=1
         1 for the nearest training row, k for the k-th nearest.
     labels : {"given", "shuffled", "none"}, default="given"
@@ -398,7 +400,7 @@ class GeodesicDistance(PartitionDetector):
         return {name: value for name, value in super().__getstate__().items() if name != "_index"}
 
     def describe(self) -> dict[str, Any]:
-        """Return the number of polytopes, the fraction with one row and the threshold, for the record."""
+        """Return number of polytopes, fraction with one row and threshold, for the record."""
         return {
             "n_polytopes": len(self._polytopes),
             "singleton_share": self._polytopes.singleton_share,
@@ -444,22 +446,22 @@ class GeodesicDistance(PartitionDetector):
 
 @dataclass(eq=False, repr=False)
 class GraphDensity(PartitionDetector):
-    """Log density of the training rows at the nearest polytope of the parent, as in the density gate.
+    """Log density of the training rows at the nearest polytope, as in the density gate.
 
-    Every polytope that contains training rows has a Gaussian (Dey et al., Section 4.1), whose variances
-    are shrunk towards the spacing between polytopes. The log density falls with the square of the
-    distance to the nearest polytope, so it also orders distant rows.
+    Every polytope that contains training rows has a Gaussian (Dey et al., Section 4.1), whose
+    variances are shrunk towards the spacing between polytopes. The log density falls with the
+    square of the distance to the nearest polytope, so it also orders distant rows.
 
     Parameters
     ----------
-    estimator : forest or tree of scikit-learn, network, or a pipeline that ends in one, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged
-        with the given labels, and the Gaussians are those of the rows passed to ``fit``. Gaussians
-        of a pipeline are in the transformed space.
+    estimator : forest or tree of scikit-learn, network, or pipeline of one, default=None
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels, and the Gaussians are those of the rows passed to
+        ``fit``. Gaussians of a pipeline are in the transformed space.
     distance : {"whitened", "scaled", "euclidean", "geodesic"}, default="whitened"
         Distance to the nearest polytope, as in :class:`~kdgraph.density.KernelDensityForest`. With
-        "geodesic" the density is 0, and the score infinite, if a row shares no leaf with any training
-        row.
+        "geodesic" the density is 0, and the score infinite, if a row shares no leaf with any
+        training row.
     labels : {"given", "shuffled", "none"}, default="given"
         Training labels of the parent, see :data:`~kdgraph.detection.partitions.TrainingLabels`.
         Use "none" if there are no labels.
@@ -488,9 +490,9 @@ class GraphDensity(PartitionDetector):
     The score equals :meth:`kdgraph.density.DensityGate.ood_score` except for the threshold: this
     detector rejects a fraction ``target_fpr`` of in-distribution rows, a density floor far fewer.
 
-    Whitened coordinates use the correlation of features. For breast_cancer with permuted columns the
-    AUROC is .997 with them and .954 with a scale for each feature; for the third class of wine it is
-    .959 and .945, for the digits 5 to 9 against 0 to 4 .946 and .958.
+    Whitened coordinates use the correlation of features. For breast_cancer with permuted columns
+    the AUROC is .997 with them and .954 with a scale for each feature; for the third class of wine
+    it is .959 and .945, for the digits 5 to 9 against 0 to 4 .946 and .958.
 
     References
     ----------
@@ -502,7 +504,8 @@ class GraphDensity(PartitionDetector):
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(400, noise=0.2, random_state=0)
     >>> detector = GraphDensity(random_state=0).fit(X, y)
-    >>> bool((np.diff(detector.ood_score([[0.5, 0.5], [5.0, 5.0], [5e6, 5e6], [5e60, 5e60]])) > 0).all())
+    >>> scores = detector.ood_score([[0.5, 0.5], [5.0, 5.0], [5e6, 5e6], [5e60, 5e60]])
+    >>> bool((np.diff(scores) > 0).all())
     True
     """
 
@@ -513,7 +516,7 @@ class GraphDensity(PartitionDetector):
         return self._default_estimator()
 
     def describe(self) -> dict[str, Any]:
-        """Return the number of polytopes, the fraction with one row and the threshold, for the record."""
+        """Return number of polytopes, fraction with one row and threshold, for the record."""
         polytopes = self.graph_.polytopes
         return {
             "n_polytopes": len(polytopes),

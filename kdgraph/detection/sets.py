@@ -39,16 +39,17 @@ _SetSize = Annotated[int, Range(2)]
 class SetDetector(PostHocDetector):
     """Base class of detectors that score the rows of a set, all of them from one distribution.
 
-    The task differs from the detection of single rows, in which no set is given, and the numbers of the
-    two tasks are not comparable. A set detector cannot score a single row. For evaluation,
-    ``ood_score_of_sets(X, rng)`` draws ``repeats`` sets of ``set_size_`` rows from X and returns one
-    number for each unit (a row in a set, or a set), not one for each row of X. This method identifies
-    set detectors. ``score_samples``, ``decision_function``, ``predict`` and ``ood_score`` use X as one
-    set. The threshold is that of sets of the same size, drawn from the held-out rows.
+    The task differs from the detection of single rows, in which no set is given, and the numbers of
+    the two tasks are not comparable. A set detector cannot score a single row. For evaluation,
+    ``ood_score_of_sets(X, rng)`` draws ``repeats`` sets of ``set_size_`` rows from X and returns
+    one number for each unit (a row in a set, or a set), not one for each row of X. This method
+    identifies set detectors. ``score_samples``, ``decision_function``, ``predict`` and
+    ``ood_score`` use X as one set. The threshold is that of sets of the same size, drawn from the
+    held-out rows.
 
-    A subclass implements ``_represent(X)``, an array or data frame with one row for each row of X, and
-    ``_score_set(representation)``, which returns Float[m] for the rows of one set, higher for more
-    normal ones.
+    A subclass implements ``_represent(X)``, an array or data frame with one row for each row of X,
+    and ``_score_set(representation)``, which returns Float[m] for the rows of one set, higher for
+    more normal ones.
 
     Parameters
     ----------
@@ -73,10 +74,10 @@ class SetDetector(PostHocDetector):
     repeats: Count = 10
 
     def ood_score_of_sets(self, X, rng: np.random.Generator) -> np.ndarray:
-        """Return Float[units], the scores of sets drawn from X without replacement; positive is out.
+        """Return Float[units], scores of sets drawn without replacement; positive is out.
 
-        Units are ``repeats × set_size_`` rows, set by set, for ``level="instance"``, and ``repeats`` sets
-        for ``level="set"``. An X of at most ``set_size_`` rows is one set.
+        Units are ``repeats × set_size_`` rows, set by set, for ``level="instance"``, and
+        ``repeats`` sets for ``level="set"``. An X of at most ``set_size_`` rows is one set.
         """
         return self.offset_ - self._score_drawn_sets(self._validate_X(X), self.repeats, rng)
 
@@ -96,12 +97,12 @@ class SetDetector(PostHocDetector):
         raise NotImplementedError
 
     def _score(self, X: Any) -> np.ndarray:
-        """Return the score of X as one set; for ``level="set"`` all of its rows have the same score."""
+        """Return the score of X as one set, repeated for each row if ``level="set"``."""
         score = self._set_scores(self._represent(X))
         return score if self.level == "instance" else np.repeat(score, len(X))
 
     def _held_out_scores(self, X: Any, rng: np.random.RandomState) -> np.ndarray:
-        """Return the scores of enough sets that ``target_fpr`` can be a quantile of their scores."""
+        """Return the scores of sets, at least 1/``target_fpr`` of them."""
         self.set_size_ = min(self.set_size, len(X))
         if self.set_size_ < self.set_size:
             name, size = type(self).__name__, self.set_size
@@ -163,9 +164,9 @@ def aphd(leaves: np.ndarray) -> np.ndarray:
 
     Notes
     -----
-    Let H(u, v) be the fraction of trees in which u and v are in different leaves. Then APHD_i = 1/(m -
-    1) Σ_{j≠i} H(i, j) (TOOD, Section 3.1). A row with c_t - 1 other rows in its leaf of tree t shares
-    Σ_t (c_t - 1) pairs of leaves with the set, so that
+    Let H(u, v) be the fraction of trees in which u and v are in different leaves. Then APHD_i =
+    1/(m - 1) Σ_{j≠i} H(i, j) (TOOD, Section 3.1). A row with c_t - 1 other rows in its leaf of tree
+    t shares Σ_t (c_t - 1) pairs of leaves with the set, so that
 
         APHD_i = 1 - Σ_t (c_t - 1) / (T·(m - 1))
 
@@ -194,20 +195,20 @@ def aphd(leaves: np.ndarray) -> np.ndarray:
 class TreeHamming(PartitionDetector, SetDetector):
     """Set detector by the average pairwise Hamming distance (APHD) of tree embeddings.
 
-    Rows like the training rows are spread over the leaves of a forest; rows from another distribution
-    concentrate in few. The score of a row is its APHD to the other rows of its set, and a low one is
-    out of distribution.
+    Rows like the training rows are spread over the leaves of a forest; rows from another
+    distribution concentrate in few. The score of a row is its APHD to the other rows of its set,
+    and a low one is out of distribution.
 
     Parameters
     ----------
     estimator : forest or tree of scikit-learn, or a pipeline that ends in one, default=None
-        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is used unchanged
-        with the given labels.
+        None is 100 extremely randomised trees. Cloned and fitted; ``FrozenEstimator(fitted)`` is
+        used unchanged with the given labels.
     labels : {"given", "shuffled", "none"}, default="shuffled"
-        "given": the forest is trained as it is passed (Algorithm 1). "shuffled": a clone is trained on
-        permuted labels (Section 6), or on random binary labels if labels are missing or constant.
-        "none": a clone is trained on random binary labels, so that class frequencies have no effect
-        either.
+        "given": the forest is trained as it is passed (Algorithm 1). "shuffled": a clone is trained
+        on permuted labels (Section 6), or on random binary labels if labels are missing or
+        constant. "none": a clone is trained on random binary labels, so that class frequencies have
+        no effect either.
     level : {"instance", "set"}, default="instance"
         Level of the score, see :data:`~kdgraph.detection.sets.ScoreLevel`; "instance" in the paper.
     set_size : int, default=100
@@ -225,8 +226,8 @@ class TreeHamming(PartitionDetector, SetDetector):
     n_jobs : int or None, default=None
         Number of threads. It never changes a number.
     random_state : int, RandomState or None
-        Seed of the held-out rows, the permutation, the sets of the threshold, and of the forest if it
-        has no seed.
+        Seed of the held-out rows, the permutation, the sets of the threshold, and of the forest if
+        it has no seed.
 
     Attributes
     ----------
@@ -239,20 +240,20 @@ class TreeHamming(PartitionDetector, SetDetector):
 
     Notes
     -----
-    With K equally probable regions, two rows from the training distribution are in different regions
-    with probability 1 - 1/K (Theorem 4.2). Theorem 4.1, that rows outside the convex hull of the
-    training rows all share their leaves, holds if every feature that the trees split on is out of
-    range: a tree still separates rows by the features in range.
+    With K equally probable regions, two rows from the training distribution are in different
+    regions with probability 1 - 1/K (Theorem 4.2). Theorem 4.1, that rows outside the convex hull
+    of the training rows all share their leaves, holds if every feature that the trees split on is
+    out of range: a tree still separates rows by the features in range.
 
-    Fully grown trees on random labels must separate every training row from its neighbours. Trees on
-    the given labels stop where a leaf is pure, and rows of easy classes then share leaves as rows from
-    another distribution do. For the digits 5 to 9 against 0 to 4 the AUROC is .48 with given labels and
-    above .99 with shuffled ones; for breast_cancer with permuted columns it is .23, which is below
-    chance, and .99.
+    Fully grown trees on random labels must separate every training row from its neighbours. Trees
+    on the given labels stop where a leaf is pure, and rows of easy classes then share leaves as
+    rows from another distribution do. For the digits 5 to 9 against 0 to 4 the AUROC is .48 with
+    given labels and above .99 with shuffled ones; for breast_cancer with permuted columns it is
+    .23, which is below chance, and .99.
 
-    All rows of a set must be in, or all out of, distribution. A few outliers in a set of normal rows
-    share leaves with hardly any of them: with 2 % of noise in sets of 100 rows of breast_cancer, the
-    AUROC within a set is .25, because noise has the higher APHD.
+    All rows of a set must be in, or all out of, distribution. A few outliers in a set of normal
+    rows share leaves with hardly any of them: with 2 % of noise in sets of 100 rows of
+    breast_cancer, the AUROC within a set is .25, because noise has the higher APHD.
 
     References
     ----------
@@ -264,8 +265,10 @@ class TreeHamming(PartitionDetector, SetDetector):
     >>> rng = np.random.default_rng(0)
     >>> X, far = rng.normal(size=(300, 2)), rng.normal(size=(50, 2)) + 8
     >>> detector = TreeHamming(set_size=50, random_state=0).fit(X)
-    >>> detector.score_samples(rng.normal(size=(50, 2))).mean().round(2), detector.score_samples(far).mean().round(2)
-    (np.float64(0.99), np.float64(0.0))
+    >>> detector.score_samples(rng.normal(size=(50, 2))).mean().round(2)
+    np.float64(0.99)
+    >>> detector.score_samples(far).mean().round(2)
+    np.float64(0.0)
     >>> np.unique(detector.predict(far))
     array([-1])
     """
@@ -288,7 +291,8 @@ class SetTest(BaseEstimator):
     Parameters
     ----------
     detector : fitted detector
-        Detector with ``ood_score(X)``, Float[n], higher for rows farther out, independent for each row.
+        Detector with ``ood_score(X)``, Float[n], higher for rows farther out, independent for each
+        row.
     statistic : str, default="mean"
         Statistic that is compared, see :data:`kdgraph.metrics.set_tests.Statistic`.
     false_alarm : float, default=0.05
@@ -305,9 +309,9 @@ class SetTest(BaseEstimator):
 
     Notes
     -----
-    Original to kdgraph. If the scores of single rows are good, their mean over a set detects sets as
-    well as a method that requires sets, such as :class:`TreeHamming`. The set may have any size, and a
-    few outliers among normal rows raise the mean.
+    Original to kdgraph. If the scores of single rows are good, their mean over a set detects sets
+    as well as a method that requires sets, such as :class:`TreeHamming`. The set may have any size,
+    and a few outliers among normal rows raise the mean.
 
     Examples
     --------
@@ -352,8 +356,8 @@ class SetTest(BaseEstimator):
     def p_value(self, X: Any) -> float:
         """Return the p-value (k + 1)/(N + 1) of the set X.
 
-        k is the number of sets of the size of X, out of N drawn from X and the reference together, whose
-        statistic is at least as extreme.
+        k is the number of sets of the size of X, out of N drawn from X and the reference together,
+        whose statistic is at least as extreme.
         """
         options = {
             "statistic": self.statistic,
@@ -371,10 +375,10 @@ class SetTest(BaseEstimator):
     ) -> dict[str, np.ndarray]:
         """Return the detection rate of sets by the fraction of their rows that are from ``X_ood``.
 
-        Half of the reference rows are the reference, the other half the rows in distribution. Columns are
-        ``share``, ``set_size`` and ``power``, as in :func:`kdgraph.metrics.set_tests.power_curve`; the
-        fraction 0 gives the false alarms. All fractions use the same permutations, so the points of the
-        curve are not independent.
+        Half of the reference rows are the reference, the other half the rows in distribution.
+        Columns are ``share``, ``set_size`` and ``power``, as in
+        :func:`kdgraph.metrics.set_tests.power_curve`; the fraction 0 gives the false alarms. All
+        fractions use the same permutations, so the points of the curve are not independent.
         """
         options = {
             "statistic": self.statistic,

@@ -145,10 +145,10 @@ def qualified_name(cls: Any) -> str:
     """
     name = f"{cls.__module__}:{cls.__qualname__}"
     try:
-        found = _import_by_name(name)
+        target = _import_by_name(name)
     except (ImportError, AttributeError, ValueError):
-        found = None
-    if found is not cls:
+        target = None
+    if target is not cls:
         raise SaveError(
             f"{cls.__qualname__} of {cls.__module__} cannot be saved: it must stand in a module"
             " that can be imported"
@@ -168,12 +168,12 @@ def import_function(name: str) -> Any:
 
 def _import_checked(name: str, kind: type) -> Any:
     try:
-        found = _import_by_name(name)
+        target = _import_by_name(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise LoadError(f"cannot be read by this version (no {name}: {error})") from error
-    if not isinstance(found, kind) or f"{found.__module__}:{found.__qualname__}" != name:
+    if not isinstance(target, kind) or f"{target.__module__}:{target.__qualname__}" != name:
         raise LoadError(f"cannot be read by this version ({name} is another thing)")
-    return found
+    return target
 
 
 def is_plain_object(cls: type) -> bool:
@@ -273,7 +273,7 @@ def _is_below(name: str, packages: Sequence[str]) -> bool:
 
 def _import_by_name(name: str) -> Any:
     module, _, qualified = name.partition(":")
-    found: Any = import_module(module)
+    target: Any = import_module(module)
     for part in qualified.split("."):
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target

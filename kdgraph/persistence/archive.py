@@ -6,8 +6,8 @@ the HMAC-SHA256 (RFC 2104), with the key of the writer, of the SHA-256 of all by
 SHA-256 of all bytes before this checksum, which detects damage without a key.
 
 Loading a model can run code chosen by its writer, so a file is loaded without ``trust`` only if its
-digest fits the key of this user. The key is created on first use; ``KDGRAPH_KEY_FILE`` names another
-one, such as a key shared by a group or by the nodes of a cluster. Original to kdgraph.
+digest fits the key of this user. The key is created on first use; ``KDGRAPH_KEY_FILE`` names
+another one, such as a key shared by a group or by the nodes of a cluster. Original to kdgraph.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MAX_DETAIL_LENGTH = 200
 
 
 class SaveError(KdgError, TypeError):
-    """Error for a value that has no form in a file, such as code, an open file or a compiled object."""
+    """Error for a value that cannot be written, such as code or an open file."""
 
 
 class LoadError(UsageError):
@@ -54,8 +54,8 @@ class UntrustedFileError(LoadError):
     Attributes
     ----------
     names : tuple of str
-        These classes, and names that it imports or calls, ``package.module:Class``; empty if the key is
-        the reason.
+        These classes, and names that it imports or calls, ``package.module:Class``; empty if the
+        key is the reason.
     """
 
     def __init__(self, message: str, names: Sequence[str] = ()) -> None:
@@ -84,7 +84,7 @@ _WORLD_ACCESS_MODE = 0o006
 
 
 class KeyFileError(UsageError):
-    """Error for a ``KDGRAPH_KEY_FILE`` without a key, open to all users, or impossible to create."""
+    """Error for a ``KDGRAPH_KEY_FILE`` without a key, open to all, or not creatable."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,8 @@ def _read_key(path: Path) -> bytes:
         secret = b""
     if len(secret) != _KEY_BYTES:
         raise ValueError(
-            f"it holds no key ({2 * _KEY_BYTES} hexadecimal digits); remove it, and a new one is made"
+            f"it holds no key ({2 * _KEY_BYTES} hexadecimal digits); remove it, and a new one"
+            " is made"
         )
     return secret
 
@@ -236,7 +237,7 @@ _NARROW_DTYPES = tuple(np.dtype(name) for name in ("i1", "i2", "i4"))
 
 
 def pack(document: dict[str, Any], arrays: Sequence[np.ndarray]) -> bytes:
-    """The file's bytes; the same for the same content.
+    """Return the bytes of the file, the same for the same content.
 
     Parameters
     ----------
@@ -307,7 +308,8 @@ def unpack(content: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
             ):
                 raise ValueError("its arrays are too large for such a file, or for this machine")
             return document, [_read_array(archive, k, *entry) for k, entry in enumerate(table)]
-    except Exception as error:  # of zlib, zipfile, zstd, NumPy and JSON, which list in no place what they raise on nonsense
+    # zlib, zipfile, zstd, NumPy and JSON do not document what they raise for invalid content.
+    except Exception as error:
         raise DamagedFileError(damage_message(error)) from error
 
 
@@ -345,7 +347,7 @@ def _pack_zip(document: dict[str, Any], arrays: Sequence[np.ndarray], *, compres
 
 
 def _narrow_integers(array: np.ndarray) -> np.ndarray:
-    """Return integers in the narrowest type; compression takes half the time, for 0.9 of the size."""
+    """Return integers in the narrowest type: half the compression time, 0.9 of the size."""
     if array.dtype.kind != "i" or not len(array):
         return array
     low, high = array.min(), array.max()
@@ -366,10 +368,9 @@ def _npy_bytes(array: np.ndarray) -> bytes:
 
 
 def _read_array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size: int) -> np.ndarray:
-    """Return array ``k``: ``n`` times ``dtype``, whatever it was narrowed to; ``size`` bytes as
-    .npy.
+    """Return array ``k`` of ``n`` values of ``dtype``, from ``size`` bytes of .npy.
 
-    It is read into its own memory as it is unpacked, so that there is never a second copy of it.
+    It is unpacked into its own memory, so that there is never a second copy of it.
     """
     name = f"{k}.npy"
     if name in archive.namelist():
@@ -399,9 +400,8 @@ def _read_array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size:
 
 def _read_into(file: Any, memory: memoryview) -> None:
     while memory:
-        n = file.readinto(
-            memory[:_READ_CHUNK]
-        )  # a member of a zip reads what it is asked for into a copy first
+        # A zip member first reads the requested bytes into a copy, so the chunks are small.
+        n = file.readinto(memory[:_READ_CHUNK])
         if not n:
             raise ValueError("an array ends early")
         memory = memory[n:]
@@ -416,7 +416,7 @@ def _read_member(archive: zipfile.ZipFile, name: str, max_size: int) -> bytes:
 
 @cache
 def _zstd_codec() -> Any:
-    """Return zstd of level 1: a third of the time of higher levels, within a tenth of their size."""
+    """Return zstd of level 1: a third of the time of higher levels, nearly their size."""
     import pyarrow  # here, since it takes 0.1 s to import
 
     return pyarrow.Codec("zstd", compression_level=1)

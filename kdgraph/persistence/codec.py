@@ -94,7 +94,8 @@ def array_from_pool(
     flat = arrays[pool][start : start + size]
     if len(flat) != size:
         raise ValueError(f"an array of shape {list(shape)} leaves pool {pool}")
-    return flat.reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType] - its stubs want literals
+    # The stubs of NumPy require a literal order.
+    return flat.reshape(shape, order=order)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 _SKLEARN_VERSION_FIELD = "_sklearn_version"
@@ -333,8 +334,8 @@ class Decoder:
         Raises
         ------
         UntrustedFileError
-            If it needs classes that are not admitted, none of which is imported, or holds names that it
-            would import or call.
+            If it needs classes that are not admitted, none of which is imported, or holds names
+            that it would import or call.
         LoadError
             If this version cannot read it, or it was not written by kdgraph.
         """
@@ -372,10 +373,10 @@ class Decoder:
     def decode(self, node: Any) -> Any:
         """Return the value of a part of the document."""
         if type(node) is dict:
-            self._values.append(made := {})
+            self._values.append(result := {})
             for key, item in node.items():
-                made[key] = self.decode(item)
-            return made
+                result[key] = self.decode(item)
+            return result
         if type(node) is not list:
             return node
         tag = node[0]
@@ -388,53 +389,53 @@ class Decoder:
         number = len(self._values)
         self._values.append(None)
         if (way := self._decoders.get(tag)) is not None:
-            made = way(node, number)
+            result = way(node, number)
         else:
-            made = (CODECS_BY_TAG.get(tag) or _torch_codec_by_tag(tag)).from_parts(
+            result = (CODECS_BY_TAG.get(tag) or _torch_codec_by_tag(tag)).from_parts(
                 *map(self.decode, node[1:])
             )
-        self._values[number] = made
-        return made
+        self._values[number] = result
+        return result
 
     def _list(self, node: list[Any], number: int) -> list[Any]:
-        self._values[number] = made = []
-        made.extend(map(self.decode, node[1:]))
-        return made
+        self._values[number] = result = []
+        result.extend(map(self.decode, node[1:]))
+        return result
 
     def _dict(self, node: list[Any], number: int) -> dict[Any, Any]:
-        self._values[number] = made = {}
+        self._values[number] = result = {}
         for key, item in node[1:]:
             key = self.decode(key)
-            made[key] = self.decode(item)
-        return made
+            result[key] = self.decode(item)
+        return result
 
     def _object_array(self, node: list[Any], number: int) -> np.ndarray:
-        made = np.empty(len(node) - 2, dtype=object)
+        result = np.empty(len(node) - 2, dtype=object)
         for k, item in enumerate(node[2:]):
-            made[k] = self.decode(item)
-        return made.reshape(node[1])
+            result[k] = self.decode(item)
+        return result.reshape(node[1])
 
     def _object(self, node: list[Any], number: int) -> Any:
         cls, fields = self._classes[node[1]]
         if not is_plain_object(cls):
             raise TypeError(f"{cls.__qualname__} is more than its fields")
         if fields is not None:
-            self._values[number] = made = cls.__new__(cls)
+            self._values[number] = result = cls.__new__(cls)
             items = (item if type(item) in _JSON_TYPES else self.decode(item) for item in node[2:])
-            _set_state(made, dict(zip(fields, items, strict=True)))
+            _set_state(result, dict(zip(fields, items, strict=True)))
         else:
-            made = self._object_with_items(cls, node, number)
+            result = self._object_with_items(cls, node, number)
         checks = [*object_checks(cls), self._check_called]
         if (check := post_load_hook(cls)) is not None:
             checks.append(check)
-        self._pending_hooks += [(check, made) for check in checks]
-        return made
+        self._pending_hooks += [(check, result) for check in checks]
+        return result
 
-    def _check_called(self, made: Any) -> None:
-        check_admitted(imported_names(made), self.admitted)
+    def _check_called(self, result: Any) -> None:
+        check_admitted(imported_names(result), self.admitted)
 
     def _type(self, named: str | int) -> type:
-        """Return the class that a value refers to: a plain type, or one that the reader has admitted."""
+        """Return the class that a value refers to, a plain type or an admitted one."""
         cls = BUILTIN_TYPES[named] if isinstance(named, str) else self._classes[named][0]
         if not is_plain_type(cls) and is_listed(cls):
             raise TypeError(f"{cls.__qualname__} is no plain type")
@@ -446,34 +447,35 @@ class Decoder:
         items = [self.decode(item) for item in node[3:]]
         if items and issubclass(cls, tuple):
             return tuple.__new__(cls, *items)  # pyright: ignore[reportCallIssue]
-        self._values[number] = made = cls.__new__(cls)  # pyright: ignore[reportCallIssue] - a class that wants more raises TypeError
+        # A class whose ``__new__`` requires arguments raises TypeError.
+        self._values[number] = result = cls.__new__(cls)  # pyright: ignore[reportCallIssue]
         if items:
-            dict.update(made, *items)
+            dict.update(result, *items)
         if state is not None:
-            _set_state(made, state)
-        return made
+            _set_state(result, state)
+        return result
 
 
-def _set_state(made: Any, state: Any) -> None:
+def _set_state(result: Any, state: Any) -> None:
     """Set the state of an object with the method of its class."""
-    check_state(type(made), state)
+    check_state(type(result), state)
     if (
-        type(made).__module__.startswith("sklearn.")
+        type(result).__module__.startswith("sklearn.")
         and isinstance(state, dict)
-        and hasattr(made, "get_params")
+        and hasattr(result, "get_params")
     ):
         from sklearn import __version__
 
         state[_SKLEARN_VERSION_FIELD] = __version__
-    setstate = getattr(type(made), "__setstate__", None)
+    setstate = getattr(type(result), "__setstate__", None)
     if setstate is not None:
-        setstate(made, state)
+        setstate(result, state)
         return
     fields, slots = state if isinstance(state, tuple) else (state, None)
     if fields:
-        made.__dict__.update(fields)
+        result.__dict__.update(fields)
     for name, item in (slots or {}).items():
-        object.__setattr__(made, name, item)
+        object.__setattr__(result, name, item)
 
 
 def _torch_codec_by_tag(tag: str) -> Any:

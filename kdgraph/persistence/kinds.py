@@ -98,15 +98,15 @@ _BIT_GENERATORS = {
 
 
 def _bit_generator(state: dict[str, Any]) -> Any:
-    made: Any = _BIT_GENERATORS[state["bit_generator"]](0)
-    made.state = {key: value for key, value in state.items() if key not in ("has_gauss", "gauss")}
-    return made
+    result: Any = _BIT_GENERATORS[state["bit_generator"]](0)
+    result.state = {key: value for key, value in state.items() if key not in ("has_gauss", "gauss")}
+    return result
 
 
 def _random_state(state: dict[str, Any]) -> np.random.RandomState:
-    made = np.random.RandomState(_bit_generator(state))
-    made.set_state(state)
-    return made
+    result = np.random.RandomState(_bit_generator(state))
+    result.set_state(state)
+    return result
 
 
 def _generator(state: dict[str, Any]) -> np.random.Generator:
@@ -121,10 +121,10 @@ def _ufunc_to_parts(function: np.ufunc) -> tuple[str, str]:
 
 
 def _ufunc_from_parts(module: str, name: str) -> np.ufunc:
-    found = getattr({"numpy": np, "scipy.special": scipy.special}[module], name)
-    if not isinstance(found, np.ufunc):
+    target = getattr({"numpy": np, "scipy.special": scipy.special}[module], name)
+    if not isinstance(target, np.ufunc):
         raise TypeError(f"{module}.{name} is no ufunc")
-    return found
+    return target
 
 
 def _loss_to_parts(loss: Any) -> tuple[Any, ...]:
@@ -133,14 +133,14 @@ def _loss_to_parts(loss: Any) -> tuple[Any, ...]:
 
 
 def _loss_from_parts(module: str, name: str, *arguments: float) -> Any:
-    found = getattr(import_module(module), name) if module in _COMPILED_LOSSES else None
+    target = getattr(import_module(module), name) if module in _COMPILED_LOSSES else None
     if not (
-        isinstance(found, type)
-        and found.__module__ == module
+        isinstance(target, type)
+        and target.__module__ == module
         and all(isinstance(each, float | int) for each in arguments)
     ):
         raise TypeError(f"scikit-learn has no loss {module}.{name}{arguments}")
-    return found(*arguments)
+    return target(*arguments)
 
 
 def _defaultdict_from_parts(factory: Any, items: list[Any]) -> defaultdict[Any, Any]:
@@ -227,8 +227,8 @@ def tree_columns(trees: Sequence[Any]) -> dict[str, np.ndarray]:
     """Return the compiled trees (:class:`sklearn.tree._tree.Tree`) as arrays of one axis.
 
     ``n_nodes``, ``n_features``, ``n_outputs`` and ``max_depth`` have an entry for each tree,
-    ``n_classes`` one for each output of each tree, a field of the nodes, such as ``threshold``, one for
-    each node; ``value`` has as many for each node as its tree has outputs and classes.
+    ``n_classes`` one for each output of each tree, a field of the nodes, such as ``threshold``, one
+    for each node; ``value`` has as many for each node as its tree has outputs and classes.
     """
     states = [tree.__getstate__() for tree in trees]
     counts = [state["node_count"] for state in states]
@@ -281,7 +281,7 @@ def trees_from_columns(columns: Mapping[str, np.ndarray]) -> list[Any]:
 
 
 def _check_tree_nodes(nodes: np.ndarray, counts: np.ndarray, n_features: np.ndarray) -> None:
-    """Raise ValueError unless children have larger numbers than their parent, so that descents end."""
+    """Raise ValueError unless children have larger numbers than their parent."""
     own = np.arange(len(nodes)) - np.repeat(np.cumsum(counts) - counts, counts)
     left, right, end = nodes["left_child"], nodes["right_child"], np.repeat(counts, counts)
     leaf = (left == _NO_CHILD) & (right == _NO_CHILD)

@@ -97,27 +97,27 @@ def save(value: Any, file: str | os.PathLike[str]) -> None:
 def key_problem_message(key: SigningKey) -> str:
     """Return one line on a key that cannot be kept, with the way out."""
     return (
-        f"your key for models cannot be kept in {key.path} ({key.problem}); {KEY_FILE_VARIABLE}=FILE names"
-        " another place"
+        f"your key for models cannot be kept in {key.path} ({key.problem});"
+        f" {KEY_FILE_VARIABLE}=FILE names another place"
     )
 
 
 def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> Any:
     """Return the value of a file; its predictions equal those of the saved value to the bit.
 
-    A file that was not signed with the key of this user is rejected, because reading a model can run
-    code chosen by its writer.
+    A file that was not signed with the key of this user is rejected, because reading a model can
+    run code chosen by its writer.
 
     Parameters
     ----------
     file : str or path
-        File of :func:`save` or of a run. ``model/calibrated.kdg`` of a run refers to ``parent.kdg`` in
-        the same folder and contains a :class:`~kdgraph.base.fitted_model.FittedModel` of both.
+        File of :func:`save` or of a run. ``model/calibrated.kdg`` of a run refers to ``parent.kdg``
+        in the same folder and contains a :class:`~kdgraph.base.fitted_model.FittedModel` of both.
     trust : bool or sequence of str, default=False
-        True reads the file of any writer: use it only if the origin is known and trusted. A list does
-        the same, and names classes (``"package.module.Class"``) or packages that it may import in
-        addition to kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A file of
-        this user needs neither.
+        True reads the file of any writer: use it only if the origin is known and trusted. A list
+        does the same, and names classes (``"package.module.Class"``) or packages that it may import
+        in addition to kdgraph, public estimators of scikit-learn, numpy and the layers of torch. A
+        file of this user needs neither.
 
     Raises
     ------
@@ -134,9 +134,9 @@ def load(file: str | os.PathLike[str], trust: bool | Sequence[str] = False) -> A
     -----
     No code is read from a trusted file either: objects of listed classes are created without their
     ``__init__``, no attribute may replace a method, parameters of classes of kdgraph are checked
-    against their annotations, and trees are checked before use. This is a second line of defence and
-    not a guarantee: invalid arrays can make the compiled code of some estimators, such as support
-    vector machines, access memory out of bounds.
+    against their annotations, and trees are checked before use. This is a second line of defence
+    and not a guarantee: invalid arrays can make the compiled code of some estimators, such as
+    support vector machines, access memory out of bounds.
     """
     path = Path(file)
     beside = _SiblingFiles(path, trust)

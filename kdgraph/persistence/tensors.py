@@ -75,10 +75,10 @@ def _is_dense(tensor: Tensor) -> bool:
 
 
 def _dtype_from_name(name: str) -> torch.dtype:
-    found = getattr(torch, name)
-    if not isinstance(found, torch.dtype):
+    target = getattr(torch, name)
+    if not isinstance(target, torch.dtype):
         raise TypeError(f"torch has no type {name}")
-    return found
+    return target
 
 
 def _function_to_parts(function: Any) -> tuple[str]:
@@ -88,10 +88,10 @@ def _function_to_parts(function: Any) -> tuple[str]:
 
 
 def _function_from_parts(name: str) -> Any:
-    found = getattr(functional, name)
-    if not isinstance(found, BuiltinFunctionType):
+    target = getattr(functional, name)
+    if not isinstance(target, BuiltinFunctionType):
         raise TypeError(f"torch.nn.functional has no compiled {name}")
-    return found
+    return target
 
 
 TORCH_CODECS_BY_TYPE = {

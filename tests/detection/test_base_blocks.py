@@ -31,7 +31,7 @@ def test_all_rows_are_there_once_and_in_order(n):
 
 
 @pytest.mark.parametrize("m", [3, 64, 301])
-def test_a_matrix_product_does_not_depend_on_the_rows_beside(m):
+def test_a_matrix_product_is_independent_of_other_rows(m):
     X, W = RNG.normal(size=(300, m)), RNG.normal(size=(m, m))
 
     def product(rows: np.ndarray) -> np.ndarray:

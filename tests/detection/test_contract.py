@@ -230,7 +230,7 @@ def scores(detector: PostHocDetector, X: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cls", DETECTORS)
-def test_read_from_a_file_it_says_the_same_to_the_bit(fitted, rows, cls):
+def test_a_loaded_detector_scores_the_same_to_the_bit(fitted, rows, cls):
     test = rows[2]
     again = from_bytes(to_bytes(fitted[cls]), "it").value
     np.testing.assert_array_equal(scores(again, test), scores(fitted[cls], test))

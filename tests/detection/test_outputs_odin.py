@@ -116,7 +116,7 @@ def test_no_row_changes_anothers_score_and_far_ones_are_finite(curved, blobs):
     )
 
 
-def test_wrong_values_are_told(curved, blobs):
+def test_invalid_parameters_are_rejected(curved, blobs):
     for options, message in (
         ({"epsilons": []}, r"epsilons must have at least one number, got \[\]"),
         ({"epsilon": -1.0}, r"epsilon must be in \[0, inf\) or one of auto, got -1.0"),
@@ -127,12 +127,12 @@ def test_wrong_values_are_told(curved, blobs):
             fitted(curved, blobs, **options)
 
 
-def test_rows_out_of_distribution_may_choose_the_step_and_it_is_told(curved, blobs):
+def test_ood_rows_may_choose_the_step_with_a_warning(curved, blobs):
     X, _, far = blobs
     steps = (0.0, 0.05, 0.5, 5.0)
     detector = Odin(FrozenEstimator(curved), temperature=1.0, epsilons=steps)
     with pytest.warns(
-        UserWarning, match="^Odin: rows out of distribution chose epsilon; of rows like them"
+        UserWarning, match="^Odin: rows out of distribution chose epsilon; rows like them"
     ) as told:
         detector.fit(X[:400], X_calibration=X[400:], X_ood=far)
     passing = []

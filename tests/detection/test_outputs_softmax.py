@@ -29,7 +29,7 @@ def of_scores(kind, proba: np.ndarray) -> np.ndarray:
     )
 
 
-def test_by_hand():
+def test_scores_equal_a_hand_calculation():
     np.testing.assert_array_equal(of_scores(MaxProbability, PROBA), [0.5, 1.0, 1 / 3])
     expected = [0.2 * np.log(0.2) + 0.5 * np.log(0.5) + 0.3 * np.log(0.3), 0.0, -np.log(3)]
     np.testing.assert_allclose(of_scores(Entropy, PROBA), expected, rtol=0, atol=1e-15)

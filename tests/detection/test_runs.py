@@ -173,7 +173,7 @@ def test_scores_of_sets_have_no_column_even_where_they_are_as_many_as_rows(small
     ]
 
 
-def test_set_scores_are_an_array_that_nobody_can_cut():
+def test_set_scores_are_an_array_that_cannot_be_sliced():
     scores = SetScores(np.arange(3.0), 2, "instance")
     assert len(scores) == 3 and auroc(scores, [-1.0]) == 1
     np.testing.assert_array_equal(np.asarray(scores), np.arange(3.0))
@@ -202,7 +202,7 @@ def test_neither_groups_nor_other_sets_change_what_is_drawn(parts, monkeypatch):
     assert entries(config.ood, seed=1) != usual
 
 
-def test_a_model_of_sets_says_nothing_of_a_row_by_itself(parts):
+def test_a_set_model_cannot_score_a_single_row(parts):
     _, splits, parent, model = parts
     assert model.has_set_scores and not FittedModel(parent).has_set_scores
     with pytest.raises(
@@ -260,11 +260,11 @@ def test_with_a_calibrator_each_has_the_last_word_on_its_own(tmp_path):
         (["dataset=scores", "dataset.path=softmax.npz"], "none"),
     ],
 )
-def test_the_preset_brings_noise_unless_somebody_says_another_set(overrides, expected):
+def test_the_preset_uses_noise_unless_another_set_is_chosen(overrides, expected):
     assert compose([*overrides, "method=tood"]).ood["name"] == expected
 
 
-def test_new_rows_get_no_score_and_a_line_that_says_why(capsys, tmp_path, monkeypatch):
+def test_new_rows_get_no_score_and_a_line_with_the_reason(capsys, tmp_path, monkeypatch):
     """Of a table with categories and missing values, which the leaves are found behind."""
     monkeypatch.chdir(tmp_path)
     rng, y = np.random.default_rng(0), np.arange(200) % 2

@@ -123,7 +123,7 @@ def test_only_what_is_drawn_is_represented(rows):
     assert len(fitted.represented) <= 10
 
 
-def test_few_held_out_rows_make_smaller_sets_and_are_told(rows):
+def test_few_held_out_rows_give_smaller_sets_and_a_warning(rows):
     with pytest.warns(
         UserWarning, match="12 held-out rows are fewer than set_size=20: Spread scores sets of 12"
     ):

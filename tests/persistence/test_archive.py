@@ -204,7 +204,7 @@ def test_a_small_file_cannot_ask_for_all_memory():
             unpack(archive_of({"document.json": json.dumps({"arrays": [table]}).encode()}))
 
 
-def test_nor_unpack_to_more_than_it_says():
+def test_an_array_longer_than_its_declared_size_is_rejected():
     zeros = pyarrow.Codec("zstd").compress(npy(np.zeros(40_000_000)), asbytes=True)
     for table, message in (
         (["<f8", 3, 200_000_000], r"array 0 is float64\(40000000,\), not float64\(3,\)"),

@@ -95,7 +95,7 @@ def test_only_the_key_that_made_a_file_fits_it(tmp_path, monkeypatch):
     assert from_bytes(content, "it").value == {"a": 1}
 
 
-def test_what_is_beside_a_file_needs_the_key_too(tmp_path, monkeypatch):
+def test_sibling_files_need_the_key_too(tmp_path, monkeypatch):
     parent = [1, 2]
     (tmp_path / "calibrated.kdg").write_bytes(to_bytes({"parent": parent}, {"parent": parent}))
     monkeypatch.setenv(KEY_FILE_VARIABLE, str(tmp_path / "other.key"))
@@ -198,7 +198,7 @@ def test_a_key_that_is_closed_to_others_again_is_the_same_key(tmp_path):
     assert current_key() == key
 
 
-def test_a_signed_file_gives_the_key_away_to_nobody(tmp_path):
+def test_a_signed_file_does_not_reveal_the_key(tmp_path):
     save([1], tmp_path / "it.kdg")
     content = (tmp_path / "it.kdg").read_bytes()
     assert (

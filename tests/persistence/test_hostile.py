@@ -104,7 +104,7 @@ class Thing:
     """Not on the list."""
 
 
-def test_a_file_of_the_users_own_says_itself_what_it_needs():
+def test_a_file_of_the_same_user_lists_what_it_needs():
     assert type(from_bytes(to_bytes(Thing()), "it").value) is Thing
     with pytest.raises(UntrustedFileError):
         to_bytes(Thing(), trusted=["another.package"])
@@ -512,7 +512,7 @@ def test_no_document_raises_anything_else(value):
         from_bytes(of(value), "it")
 
 
-def test_what_a_file_shares_is_found_beside_it_and_nowhere_else(tmp_path):
+def test_shared_objects_are_read_from_the_same_folder_only(tmp_path):
     (tmp_path / "inner").mkdir()
     (tmp_path / "parent.kdg").write_bytes(to_bytes([1]))
     (tmp_path / "inner" / "own.kdg").write_bytes(to_bytes([2]))
