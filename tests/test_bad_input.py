@@ -111,20 +111,20 @@ BAD_FILES = {
         lambda: Path("my.xlsx").write_bytes(b"PK"),
         [*CSV, "dataset.path=my.xlsx"],
         (
-            "dataset.path=my.xlsx: the ending of a file says what it is, and must be one of .csv,"
+            "dataset.path=my.xlsx: the ending of a file determines its kind, and must be one of .csv,"
             " .tsv, .parquet, .pq, .arff"
         ),
     ),
     "no csv": (
         lambda: good().to_parquet("my.csv"),
         CSV,
-        "dataset.path=my.csv is a parquet file, not text; its ending must say so",
+        "dataset.path=my.csv is a parquet file, not text; give it the ending of its kind",
     ),
     "letters": (
         csv("Dear reader,\nthis, as you see, is a letter.\n"),
         CSV,
         (
-            "dataset.path=my.csv is no table with ',' between cells: some rows have more cells than"
+            "dataset.path=my.csv is not a table with ',' between cells: some rows have more cells than"
             " the header, which has 2; see dataset.separator, and quote cells that contain it"
         ),
     ),
@@ -132,7 +132,7 @@ BAD_FILES = {
         csv("a,label\n1,x\n2,3,y\n"),
         CSV,
         (
-            "dataset.path=my.csv is no table with ',' between cells: line 3 has 3 cells, and those"
+            "dataset.path=my.csv is not a table with ',' between cells: line 3 has 3 cells, and those"
             " before it 2; see dataset.separator, and quote cells that contain it"
         ),
     ),
@@ -158,7 +158,7 @@ BAD_FILES = {
         lambda: Path("my.parquet").write_text("a,label\n1,x\n"),
         [*CSV, "dataset.path=my.parquet"],
         (
-            "dataset.path=my.parquet is no parquet file, or damaged: Parquet magic bytes not found"
+            "dataset.path=my.parquet is not a parquet file, or damaged: Parquet magic bytes not found"
             " in footer. Either the file is corrupted or this is not a parquet file."
         ),
     ),

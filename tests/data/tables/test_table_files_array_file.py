@@ -219,7 +219,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(
         DataError,
         match=(
-            r"^dataset\.path=my\.npy: the ending of a file says what it is, and must be one of"
+            r"^dataset\.path=my\.npy: the ending of a file determines its kind, and must be one of"
             r" \.npz$"
         ),
     ):

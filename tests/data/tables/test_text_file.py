@@ -91,7 +91,7 @@ def test_files_that_are_none(tmp_path):
     refused(f"dataset.path=mail.csv: no such file in {tmp_path}", TextFile("mail.csv"))
     Path("mail.txt").write_text("x")
     refused(
-        "dataset.path=mail.txt: the ending of a file says what it is, and must be one of .csv,"
+        "dataset.path=mail.txt: the ending of a file determines its kind, and must be one of .csv,"
         " .tsv, .parquet, .pq",
         TextFile("mail.txt"),
     )
