@@ -538,7 +538,7 @@ def test_constant_columns_and_copies_run_and_are_told_in_one_line_each(kdg):
     why = "copies that fall into train and test make the test easy"
     assert (code, err) == (0, "")
     assert warnings_of_the_split(out) == [
-        "my: columns that never change tell nothing: planet, year",
+        "my: columns that never change carry no information: planet, year",
         f"my: 60 of 60 rows have the features of another row; {why}",
     ]
 

@@ -547,7 +547,7 @@ def test_constant_columns_are_named():
     constant = {f"c{i}": 7 for i in range(7)}
     with pytest.warns(
         UserWarning,
-        match=r"^t: columns that never change tell nothing: c0, c1, c2, c3, c4 and 2 more$",
+        match=r"^t: columns that never change carry no information: c0, c1, c2, c3, c4 and 2 more$",
     ):
         assert load(frame(**constant)).X.shape == (4, 8)
 
@@ -644,5 +644,5 @@ def test_the_first_numeric_features_are_those_of_the_table_in_its_order():
 
 
 def test_too_few_numeric_features_are_told():
-    message = "t has 2 numeric features, and dataset.first_numeric asks for 3; ask for fewer"
+    message = "t has 2 numeric features, and dataset.first_numeric is 3; set it to fewer"
     refused(frame(name=["a", "b", "a", "b"], size=[4, 3, 2, 1]), message, first_numeric=3)
