@@ -206,7 +206,7 @@ BAD_COLUMNS = {
         csv(good(when=["unknown", *pd.date_range("2020-01-01", periods=59).astype(str)])),
         CSV,
         (
-            "my: column 'when' holds dates or times (2020-01-01), and 'unknown', which is none;"
+            "my: column 'when' holds dates or times (2020-01-01), and 'unknown', which is not a date;"
             " 'dataset.parse_dates=[when]' 'dataset.missing=[unknown]' turns it into days since"
             " 1970-01-01, 'dataset.drop=[when]' leaves it out"
         ),
@@ -294,7 +294,7 @@ BAD_COLUMNS = {
         csv(good(2400, note=[f"note {i}" for i in range(2400)])),
         CSV,
         (
-            "my: column 'note' has 2,400 different texts in 2,400 rows, which are no categories;"
+            "my: column 'note' has 2,400 different texts in 2,400 rows, which are not categories;"
             f" {DROP.format('note')}"
         ),
     ),

@@ -54,7 +54,7 @@ class MissingCells:
     numbers: np.ndarray
 
     @classmethod
-    def of(cls, cells: Iterable[str | float]) -> MissingCells:
+    def from_cells(cls, cells: Iterable[str | float]) -> MissingCells:
         """Return the missing cells that a user lists; ``-1`` is both a number and the text ``-1``."""
         cells = list(cells)
         words = {format_cell(cell) for cell in cells}

@@ -186,7 +186,7 @@ def convert_dates(
         If a cell is not a date, or the order of day and month is ambiguous.
     """
     formats: dict[str, str] = {}
-    missing = MissingCells.of(settings.missing)
+    missing = MissingCells.from_cells(settings.missing)
     for name in settings.parse_dates:
         column = frame[name]
         if not is_date_type(column):
@@ -302,7 +302,10 @@ def date_overrides(
     formats = matching_formats(column) if column.notna().any() else []
     if not formats or len(other_texts) > 5:
         return None
-    overrides = [reference.as_dates(), *([reference.without(other_texts)] if other_texts else [])]
+    overrides = [
+        reference.as_dates(),
+        *([reference.as_missing(other_texts)] if other_texts else []),
+    ]
     ambiguous = (
         some([override("dataset.date_format", date_format) for date_format in formats[:2]])
         if len(formats) > 1

@@ -86,11 +86,11 @@ class ColumnReference:
         """Return the override that leaves out this column and others."""
         return self.given.adding("drop", [self.name, *others])
 
-    def of_names(self) -> str:
+    def as_categorical(self) -> str:
         """Return the override that reads the values of this column as names."""
         return self.given.adding("categorical", [self.name])
 
-    def without(self, cells: Sequence[str | float]) -> str:
+    def as_missing(self, cells: Sequence[str | float]) -> str:
         """Return the override that reads such cells as missing."""
         return self.given.adding("missing", cells)
 

@@ -484,7 +484,7 @@ def test_free_text():
     )
     refused(
         table,
-        "t: column 'id' has 1,500 different texts in 1,500 rows, which are no categories; leave it"
+        "t: column 'id' has 1,500 different texts in 1,500 rows, which are not categories; leave it"
         " out: 'dataset.drop=[id]'",
     )
     assert (
@@ -594,7 +594,7 @@ def test_text_that_differs_in_each_row_of_a_small_table():
         {"x": np.arange(21) / 2, "c": [f"row {i}" for i in range(21)], "y": np.arange(21) % 2}
     )
     message = (
-        "t: column 'c' has a different text in each of 21 rows and tells nothing of new ones;"
+        "t: column 'c' has a different text in each of 21 rows, so it carries no information about new rows;"
         " 'dataset.drop=[c]'"
     )
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):

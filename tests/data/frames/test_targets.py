@@ -98,7 +98,7 @@ def test_whole_numbers_and_text_that_is_numbers_are_cut_too():
             {"v": [1, 2, 3]},
             {"threshold": 2, "task": "regression"},
             (
-                "t: dataset.threshold=2 makes classes, and dataset.task=regression wants numbers;"
+                "t: dataset.threshold=2 makes classes, and dataset.task=regression needs numbers;"
                 " give one of them"
             ),
         ),
