@@ -381,7 +381,7 @@ BAD_ARRAYS = {
         npz(Z=X, y=Y),
         NPZ,
         (
-            "dataset.path=my.npz has an array 'Z' that nothing reads; known: X, y, X_test, y_test,"
+            "dataset.path=my.npz has an array 'Z' with an unknown name; known: X, y, X_test, y_test,"
             " groups, split_groups, feature_names"
         ),
     ),

@@ -65,7 +65,7 @@ class ColumnReference:
     ----------
     table, name : str
         Name of the table and of its column.
-    given : ColumnSettings
+    settings : ColumnSettings
         Lists that the user gave already.
 
     Examples
@@ -77,26 +77,26 @@ class ColumnReference:
 
     table: str
     name: str
-    given: ColumnSettings = NO_COLUMN_SETTINGS
+    settings: ColumnSettings = NO_COLUMN_SETTINGS
 
     def __str__(self) -> str:
         return f"{self.table}: column '{self.name}'"
 
     def dropped(self, *others: str) -> str:
         """Return the override that leaves out this column and others."""
-        return self.given.adding("drop", [self.name, *others])
+        return self.settings.adding("drop", [self.name, *others])
 
     def as_categorical(self) -> str:
         """Return the override that reads the values of this column as names."""
-        return self.given.adding("categorical", [self.name])
+        return self.settings.adding("categorical", [self.name])
 
     def as_missing(self, cells: Sequence[str | float]) -> str:
         """Return the override that reads such cells as missing."""
-        return self.given.adding("missing", cells)
+        return self.settings.adding("missing", cells)
 
     def as_dates(self) -> str:
         """Return the override that turns the dates of this column into numbers."""
-        return self.given.adding("parse_dates", [self.name])
+        return self.settings.adding("parse_dates", [self.name])
 
 
 def unknown_column_error(source: str, key: str, column: str, known: Sequence[str]) -> DataError:

@@ -215,9 +215,10 @@ def target_column(
         "dataset.threshold cuts finite numbers; leave it null, and each value is a class",
     )
     cut = float(np.median(values)) if threshold == "median" else float(threshold)
+    # Classes are sorted by name, so the lower one is the first class.
     class_names = np.array(
         [f"<= {format_cell(cut)}", f"> {format_cell(cut)}"], dtype=object
-    )  # sorted, the lower one is the first class
+    )
     return pd.Series(class_names[(values > cut).astype(int)], name=target), {"threshold": cut}
 
 

@@ -124,13 +124,13 @@ WHERE = "dataset.path=my.npz"
         (
             {"x": X, "y": Y},
             (
-                f"{WHERE} has an array 'x' that nothing reads; known: X, y, X_test, y_test, groups,"
+                f"{WHERE} has an array 'x' with an unknown name; known: X, y, X_test, y_test, groups,"
                 " split_groups, feature_names"
             ),
         ),
         (
             {"X": X, "y": Y, "X_tset": X},
-            f"{WHERE} has an array 'X_tset' that nothing reads; did you mean 'X_test'?",
+            f"{WHERE} has an array 'X_tset' with an unknown name; did you mean 'X_test'?",
         ),
         (
             {"X": X, "y": Y, "X_test": X},
