@@ -230,7 +230,7 @@ def test_files_that_are_none(tmp_path):
         with pytest.raises(
             DataError,
             match=(
-                r"^dataset\.path=my\.npz is no \.npz file, or damaged: [^\n]*;"
+                r"^dataset\.path=my\.npz is not a \.npz file, or damaged: [^\n]*;"
                 r" numpy\.savez\('my\.npz', X=X, y=y\) writes one$"
             ),
         ):

@@ -379,8 +379,8 @@ def test_other_files_by_the_name_of_csv():
     with open("q.npz", "rb") as file, open("q.csv", "wb") as copy:
         copy.write(file.read())
     message = (
-        "dataset.path=q.csv is a zip archive, as spreadsheets and npz files are, not text; its"
-        " XX"
+        "dataset.path=q.csv is a zip archive, as spreadsheets and npz files are, not text; give"
+        " it the ending of its kind"
     )
     refused(message, "q.csv", "label")
     write("r.csv", "a,label\n1,x\n\0,y\n")
@@ -611,7 +611,7 @@ def test_files_of_row_numbers_that_are_none(tmp_path):
         with pytest.raises(
             DataError,
             match=(
-                rf"^dataset\.indices={name} is no {name[5:]} file with lists of row numbers:"
+                rf"^dataset\.indices={name} is not a {name[5:]} file with lists of row numbers:"
                 r" [^\n]+$"
             ),
         ):
