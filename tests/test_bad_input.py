@@ -283,7 +283,7 @@ BAD_COLUMNS = {
     "no features": (
         csv(good()),
         [*CSV, "dataset.drop=[age,size]"],
-        "my: no feature is left beside the target 'label' and the 2 columns put aside",
+        "my: no feature is left besides the target 'label' and the 2 columns put aside",
     ),
     "nothing in a column": (
         csv(good(age=np.nan)),

@@ -25,7 +25,7 @@ MISSING_CELLS = ["", "NA", "NaN", "nan", "null", "NULL", "<NA>"]
 WHITESPACE_SEPARATOR = r"\s+"
 """The separator with which pandas splits at any run of white space."""
 _TAB_NAMES = {r"\t": "\t", "tab": "\t"}
-# The line that tells Excel the separator; it stands before the header and is no row.
+# The line from which Excel reads the separator; it precedes the header and is not a row.
 _EXCEL_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[;,\t]*', re.IGNORECASE)
 
 
@@ -97,14 +97,14 @@ class DelimitedLayout:
             "skipinitialspace": True,
         }
 
-    def refuse_other_separator(self, where: str, *, is_input: bool = False) -> None:
+    def refuse_other_separator(self, source: str, *, is_input: bool = False) -> None:
         """Raise DataError if the file has one column and its name contains another separator.
 
         Such a file was divided at the wrong separator.
 
         Parameters
         ----------
-        where : str
+        source : str
             How the message names the file.
         is_input : bool, default=False
             Whether the file contains new rows for a prediction. No key of a data set can be given for it.
@@ -119,7 +119,7 @@ class DelimitedLayout:
                     if is_input
                     else f": {override('dataset.separator', override_value)}"
                 )
-                problem = f"{where} has one column, {self.names[0][:40]!r}"
+                problem = f"{source} has one column, {self.names[0][:40]!r}"
                 raise DataError(f"{problem}; its cells seem to be separated otherwise{way_out}")
 
 
@@ -145,7 +145,7 @@ def resolve_separator(name: str) -> str:
 
 
 def read_layout(
-    file: IO[bytes], codec: str, separator: str | None, default: str, where: str
+    file: IO[bytes], codec: str, separator: str | None, default: str, source: str
 ) -> DelimitedLayout:
     """Return the layout of a file, which its first lines determine.
 
@@ -160,7 +160,7 @@ def read_layout(
         ``default``.
     default : str
         Separator if neither the user nor the file names one.
-    where : str
+    source : str
         How messages name the file.
 
     Raises
@@ -184,7 +184,7 @@ def read_layout(
         # The wrapper would otherwise close the file, which belongs to the caller.
         text.detach()
     if names is None:
-        raise DataError(f"{where} is empty")
+        raise DataError(f"{source} is empty")
     nameless = frozenset(j for j, name in enumerate(names) if not name)
     return DelimitedLayout(
         codec, resolved, _fill_missing_names(names), nameless, 1 if excel_match else 0

@@ -54,9 +54,9 @@ def codec_name(encoding: str) -> str:
         "".encode(encoding)
         return codecs.lookup(encoding).name
     except (LookupError, ValueError) as error:
-        known = "it has utf-8, latin-1, utf-16 and others"
+        examples = "it has utf-8, latin-1, utf-16 and others"
         raise DataError(
-            f"dataset.encoding={encoding} is not an encoding of Python; {known}"
+            f"dataset.encoding={encoding} is not an encoding of Python; {examples}"
         ) from error
 
 
@@ -65,12 +65,12 @@ def encoding_from_bom(start: bytes) -> str | None:
     return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
-def codec_without_bom(where: str, start: bytes, codec: str) -> str:
+def codec_without_bom(source: str, start: bytes, codec: str) -> str:
     """Return the codec that decodes a file and drops its byte-order mark.
 
     Parameters
     ----------
-    where : str
+    source : str
         How the message names the file.
     start : bytes
         The first 4 bytes of the file, or more.
@@ -87,7 +87,7 @@ def codec_without_bom(where: str, start: bytes, codec: str) -> str:
         return codec
     if not codec.startswith(bom_encoding):
         raise DataError(
-            f"{where} is text in {bom_encoding.upper()}; give {override('dataset.encoding', bom_encoding)}"
+            f"{source} is text in {bom_encoding.upper()}; give {override('dataset.encoding', bom_encoding)}"
         )
     return "utf-8-sig" if bom_encoding == "utf-8" else bom_encoding
 
@@ -184,14 +184,14 @@ def path_argument(path: object, key: str = "path") -> str:
     return f"dataset.{key}={path}"
 
 
-def checked_suffix(path: Path, known: Sequence[str], key: str = "path") -> str:
+def checked_suffix(path: Path, allowed: Sequence[str], key: str = "path") -> str:
     """Return the ending of a file that determines its kind, without that of a compression.
 
     Parameters
     ----------
     path : Path
         The file.
-    known : sequence of str
+    allowed : sequence of str
         Endings that are allowed.
     key : str, default="path"
         The parameter that named the file, for messages.
@@ -199,17 +199,17 @@ def checked_suffix(path: Path, known: Sequence[str], key: str = "path") -> str:
     Raises
     ------
     DataError
-        If ``path`` is a folder, or its ending is not in ``known``.
+        If ``path`` is a folder, or its ending is not in ``allowed``.
     """
     if path.is_dir():
         raise DataError(f"{path_argument(path, key)} is a folder; give one file")
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in DECOMPRESSORS:
         endings.pop()
-    if not endings or endings[-1] not in known:
+    if not endings or endings[-1] not in allowed:
         raise DataError(
             f"{path_argument(path, key)}: the ending of a file determines its kind, and must be one of"
-            f" {', '.join(known)}"
+            f" {', '.join(allowed)}"
         )
     return endings[-1]
 
@@ -238,12 +238,12 @@ def check_text(path: Path, encoding: str) -> str:
     return codec
 
 
-def check_text_start(where: str, start: bytes, codec: str) -> str:
+def check_text_start(source: str, start: bytes, codec: str) -> str:
     """Return the codec that decodes a file which begins with ``start``.
 
     Parameters
     ----------
-    where : str
+    source : str
         How messages name the file.
     start : bytes
         The first bytes of the file.
@@ -261,16 +261,16 @@ def check_text_start(where: str, start: bytes, codec: str) -> str:
         If the file is empty, has the mark of another encoding, or is not text.
     """
     if not start.strip():
-        raise DataError(f"{where} is empty")
+        raise DataError(f"{source} is empty")
     if kind := next(
         (kind for magic, kind in _BINARY_SIGNATURES.items() if start.startswith(magic)), None
     ):
-        raise DataError(f"{where} is {kind}, not text; give it the ending of its kind")
-    codec_after_mark = codec_without_bom(where, start, codec)
+        raise DataError(f"{source} is {kind}, not text; give it the ending of its kind")
+    codec_after_mark = codec_without_bom(source, start, codec)
     if encoding_from_bom(start):
         return codec_after_mark
     if b"\0" in start and not uses_null_bytes(codec):
-        raise DataError(f"{where} is not text: byte {start.index(0):,} is 0")
+        raise DataError(f"{source} is not text: byte {start.index(0):,} is 0")
     return codec
 
 

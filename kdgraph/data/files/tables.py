@@ -301,7 +301,7 @@ def _read_parquet(path: Path) -> ParsedTable:
         ) from error
 
 
-def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
+def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with each named level of its index as a column, and rows numbered from 0.
 
     pandas writes a named index, such as one made by ``set_index``, into the file like any other
@@ -309,7 +309,7 @@ def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    where : str
+    source : str
         How messages name the file.
     frame : DataFrame, [n, columns]
         The table.
@@ -322,7 +322,7 @@ def index_as_columns(where: str, frame: pd.DataFrame) -> pd.DataFrame:
     levels = [name for name in frame.index.names if name is not None]
     if duplicates := [str(name) for name in levels if name in frame.columns]:
         raise DataError(
-            f"{where}: the index and a column are both named '{duplicates[0]}'; give each its own name"
+            f"{source}: the index and a column are both named '{duplicates[0]}'; give each its own name"
         )
     return (
         frame.reset_index(level=levels).reset_index(drop=True)

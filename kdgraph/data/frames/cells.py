@@ -146,7 +146,7 @@ def check_distinct_as_float(source: str, values: np.ndarray, way_out: str) -> No
     ----------
     source : str
         Description of the values, for the message.
-    values : ndarray, shape (n,)
+    values : ndarray, shape [n]
         Numbers without missing ones. Floats always pass.
     way_out : str
         Advice at the end of the message.

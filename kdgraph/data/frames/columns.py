@@ -99,7 +99,7 @@ class ColumnOptions:
     def __post_init__(self) -> None:
         if len(self.split_at) and self.split_column is None:
             raise DataError(
-                "dataset.split_at says where roles end in the numbers of dataset.split_column, and"
+                "dataset.split_at defines where roles end in the numbers of dataset.split_column, and"
                 " that names no column"
             )
         if self.date_format is not None and not len(self.parse_dates):
@@ -176,7 +176,7 @@ def from_frame(
     if features.shape[1] == 0:
         excluded_columns = f"the {len(frame.columns) - len(targets)} columns put aside"
         raise DataError(
-            f"{name}: no feature is left beside the target '{some(targets)}' and {excluded_columns}"
+            f"{name}: no feature is left besides the target '{some(targets)}' and {excluded_columns}"
         )
     group_columns = column_names(options.group)
     shared_columns = [column for column in group_columns if column in targets]

@@ -148,10 +148,10 @@ def _encode_text_column(
 ) -> tuple[np.ndarray, CategoryNames]:
     """Return a column of text or objects as floats: numbers if all cells are numbers, else codes."""
     codes, values = _factorize(reference, column)
-    found = infer_dtype(values, skipna=True)
-    if found in ("date", "datetime", "datetime64", "time", "timedelta", "period"):
+    inferred_type = infer_dtype(values, skipna=True)
+    if inferred_type in ("date", "datetime", "datetime64", "time", "timedelta", "period"):
         raise _date_error(reference, column, values[0], missing)
-    if found == "boolean":
+    if inferred_type == "boolean":
         return _values_at_codes(codes, np.asarray(values, dtype=np.float64)), None
     texts = np.array([format_cell(value) for value in values], dtype=object)
     is_present = np.array([text not in missing.words for text in texts], dtype=bool)
@@ -163,17 +163,17 @@ def _encode_text_column(
         )
         return _values_at_codes(codes, np.where(is_present, numbers, np.nan)), None
     rows = np.bincount(codes[codes >= 0], minlength=len(texts))
-    found = dominant_form(texts[is_present], rows[is_present])
-    if found.sort == "number" or (kind == "numeric" and found.sort is None):
+    form = dominant_form(texts[is_present], rows[is_present])
+    if form.sort == "number" or (kind == "numeric" and form.sort is None):
         raise _text_among_numbers_error(reference, codes, texts, is_present & np.isnan(numbers))
-    if found.sort == "date":
-        raise _text_date_error(reference, column, texts[is_present], found, missing)
-    if found.sort is not None:
+    if form.sort == "date":
+        raise _text_date_error(reference, column, texts[is_present], form, missing)
+    if form.sort is not None:
         mostly_plain = rows[is_present & ~np.isnan(numbers)].sum() > rows[is_present].sum() / 2
         _check_formatted_numbers(
             reference,
             texts[is_present],
-            found,
+            form,
             texts[is_present & np.isnan(numbers)].tolist() if mostly_plain else [],
         )
     _check_free_text(reference, texts[is_present], int(rows[is_present].sum()))

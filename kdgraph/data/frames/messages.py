@@ -99,7 +99,7 @@ class ColumnReference:
         return self.settings.adding("parse_dates", [self.name])
 
 
-def unknown_column_error(source: str, key: str, column: str, known: Sequence[str]) -> DataError:
+def unknown_column_error(source: str, key: str, column: str, columns: Sequence[str]) -> DataError:
     """Return the error for a column that ``dataset.<key>`` names and ``source`` does not have.
 
     >>> print(unknown_column_error("my", "target", "lable", ["age", "label"]))
@@ -107,7 +107,7 @@ def unknown_column_error(source: str, key: str, column: str, known: Sequence[str
     """
     return DataError(
         f"{source} has no column '{column}'"
-        f" (dataset.{key}){did_you_mean(column, known, f'; it has {some(known, 10)}')}"
+        f" (dataset.{key}){did_you_mean(column, columns, f'; it has {some(columns, 10)}')}"
     )
 
 

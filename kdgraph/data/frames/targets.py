@@ -216,9 +216,7 @@ def target_column(
     )
     cut = float(np.median(values)) if threshold == "median" else float(threshold)
     # Classes are sorted by name, so the lower one is the first class.
-    class_names = np.array(
-        [f"<= {format_cell(cut)}", f"> {format_cell(cut)}"], dtype=object
-    )
+    class_names = np.array([f"<= {format_cell(cut)}", f"> {format_cell(cut)}"], dtype=object)
     return pd.Series(class_names[(values > cut).astype(int)], name=target), {"threshold": cut}
 
 

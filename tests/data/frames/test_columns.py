@@ -325,11 +325,11 @@ def test_the_target_is_nothing_else():
 def test_nothing_to_learn_from():
     refused(frame().iloc[:0], "t: the table has 2 columns and no rows")
     refused(
-        frame()[["y"]], "t: no feature is left beside the target 'y' and the 0 columns put aside"
+        frame()[["y"]], "t: no feature is left besides the target 'y' and the 0 columns put aside"
     )
     refused(
         frame(),
-        "t: no feature is left beside the target 'y' and the 1 columns put aside",
+        "t: no feature is left besides the target 'y' and the 1 columns put aside",
         drop=["x"],
     )
     twice = frame().set_axis(["x", "x"], axis=1)

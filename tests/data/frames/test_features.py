@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.features import is_row_index, counts_rows
+from kdgraph.data.frames.features import counts_rows, is_row_index
 from kdgraph.data.tables import ArrayFile
 
 N = 40
@@ -106,9 +106,7 @@ def test_what_counts():
         and counts_rows(np.arange(1.0, 4.0))
         and not counts_rows(np.array([0, 1, 1]))
     )
-    assert counts_rows(np.array([2, 0, 1]), in_order=False) and not counts_rows(
-        np.array([2, 0, 1])
-    )
+    assert counts_rows(np.array([2, 0, 1]), in_order=False) and not counts_rows(np.array([2, 0, 1]))
     assert (
         not counts_rows(pd.Series([None, 1.0, 2.0]))
         and not counts_rows(pd.Series(list("012")))

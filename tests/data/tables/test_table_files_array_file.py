@@ -238,7 +238,9 @@ def test_files_that_are_none(tmp_path):
 
 
 def test_what_its_user_should_know():
-    with pytest.warns(UserWarning, match=r"^my: columns that never change carry no information: x1$"):
+    with pytest.warns(
+        UserWarning, match=r"^my: columns that never change carry no information: x1$"
+    ):
         load(X=np.column_stack([np.ones(4), np.arange(4)]), y=Y)
     why = "copies that fall into train and test make the test easy"
     with pytest.warns(

@@ -373,7 +373,9 @@ def test_a_parquet_file_that_is_none(ending):
 def test_other_files_by_the_name_of_csv():
     people().to_parquet("p.csv")
     refused(
-        "dataset.path=p.csv is a parquet file, not text; give it the ending of its kind", "p.csv", "label"
+        "dataset.path=p.csv is a parquet file, not text; give it the ending of its kind",
+        "p.csv",
+        "label",
     )
     np.savez("q.npz", X=np.zeros(2))
     with open("q.npz", "rb") as file, open("q.csv", "wb") as copy:
