@@ -1,6 +1,4 @@
-"""From a data frame to a data set: which column is the label, which are features, and what each
-cell is as a number.
-"""
+"""Conversion of data frames to data sets: target, features, groups and roles of the rows."""
 
 from kdgraph.data.frames.columns import (
     ColumnName,

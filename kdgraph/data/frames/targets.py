@@ -1,6 +1,6 @@
-"""Whom a row belongs to: by the value of one column, or by the largest of several.
+"""Target and groups of a table: classes or numbers, and the group of each row.
 
-The target of a table: whether it is a class or a number, and its values.
+The rules are original to kdgraph.
 """
 
 from __future__ import annotations
@@ -33,29 +33,34 @@ if TYPE_CHECKING:
 
 
 OTHER_GROUP = "other"
-"""The name of rows of which no column is above 0."""
+"""Name of the group of rows in which no column is above 0."""
 
 
 def encode_groups(
     table: str, key: str, frame: pd.DataFrame, columns: str | Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The group of each row; ours.
+    """Return the group of each row.
 
     Parameters
     ----------
-    table, key : name and ``dataset.<key>``, for messages.
-    frame : [n, columns], which has the columns.
-    columns : one, whose values are the groups; or several, see :func:`largest_column_index`.
+    table, key : str
+        Name of the table, and key in ``dataset.<key>``, for messages.
+    frame : DataFrame, [n, columns]
+        The table with these columns.
+    columns : str or sequence of str
+        One column, whose values are the groups; or several, see :func:`largest_column_index`.
 
     Returns
     -------
-    groups : Int[n], positions in the names.
-    names : of one column its sorted values, of several their names.
+    groups : ndarray, Int[n]
+        Positions in the names.
+    names : tuple of str
+        For one column its sorted values, for several their names.
 
     Raises
     ------
     DataError
-        If a cell is empty, or one of several columns holds no numbers.
+        If a cell is empty, or one of several columns does not contain numbers.
     """
     if isinstance(columns, str):
         return encode_group_column(table, f"dataset.{key}='{columns}'", frame[columns])
@@ -63,59 +68,67 @@ def encode_groups(
 
 
 def encode_group_column(
-    table: str, where: str, values: pd.Series
+    table: str, source: str, values: pd.Series
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Int[n], the group of each row by sorted value, and the values as text; ours. DataError where
-    a cell of ``where`` is empty.
-    """
-    from kdgraph.data.frames.features import sorted_codes
+    """Return the group of each row by sorted value, Int[n], and the values as text.
 
+    Raises
+    ------
+    DataError
+        If a cell of ``source`` is empty.
+    """
     codes, names = sorted_codes(values)
     if np.isnan(codes).any():
         row = int(np.flatnonzero(np.isnan(codes))[0])
-        raise DataError(f"{table}: {where} is empty in row {row}; name the group of each row")
+        raise DataError(f"{table}: {source} is empty in row {row}; name the group of each row")
     return codes.astype(np.int64), names
 
 
 def largest_column_index(
     table: str, key: str, frame: pd.DataFrame
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Of each row the column with the largest value (its plurality), the first of equals; "other"
-    where none is above 0. Ours.
+    """Return for each row the column with the largest value, the first one of equal values.
 
-    So shares of several races give the largest one, and attributes of which at most one is true
-    give that one.
+    For example, fractions of several races give the largest race, and attributes of which at most one
+    is true give that one. A row in which no column is above 0 belongs to "other".
 
     Parameters
     ----------
-    table, key : name and ``dataset.<key>``, for messages.
-    frame : [n, c] of numbers or truth values.
+    table, key : str
+        Name of the table, and key in ``dataset.<key>``, for messages.
+    frame : DataFrame, [n, c]
+        Numbers or truth values.
 
     Returns
     -------
-    largest : Int[n], positions in the names.
-    names : of the c columns, and "other" behind them if a row is.
+    largest : ndarray, Int[n]
+        Positions in the names.
+    names : tuple of str
+        Names of the c columns, and "other" after them if a row belongs to it.
 
     Raises
     ------
     DataError
-        If a column holds something else, or a cell is empty.
+        If a column contains other values, or a cell is empty.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> max_value, names = largest_column_index("t", "group", pd.DataFrame({"black": [0.2, 0.5, 0.0], "white": [0.7, 0.5, 0.0]}))
-    >>> [names[i] for i in max_value]
+    >>> frame = pd.DataFrame({"black": [0.2, 0.5, 0.0], "white": [0.7, 0.5, 0.0]})
+    >>> largest, names = largest_column_index("t", "group", frame)
+    >>> [names[i] for i in largest]
     ['white', 'black', 'other']
     """
     frame = frame.apply(infer_numeric_type)
     for name, dtype in frame.dtypes.items():
         if not (is_numeric_dtype(dtype) or is_bool_dtype(dtype)) or is_complex_dtype(dtype):
             example = frame[name].iloc[0]
-            rule = (
+            reason = (
                 "of several columns the largest counts, so each must hold numbers or truth values"
             )
-            raise DataError(f"{table}: dataset.{key} names '{name}', which has {example!r}; {rule}")
+            raise DataError(
+                f"{table}: dataset.{key} names '{name}', which has {example!r}; {reason}"
+            )
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if (missing := np.isnan(values)).any():
         row, column = np.argwhere(missing)[0]
@@ -124,20 +137,23 @@ def largest_column_index(
             " the cell, or remove the row"
         )
     names = [str(name) for name in frame.columns]
-    none = ~(values > 0).any(axis=1)
-    names += [OTHER_GROUP] if none.any() and OTHER_GROUP not in names else []
+    none_positive = ~(values > 0).any(axis=1)
+    names += [OTHER_GROUP] if none_positive.any() and OTHER_GROUP not in names else []
     return np.where(
-        none, names.index(OTHER_GROUP) if OTHER_GROUP in names else 0, values.argmax(axis=1)
+        none_positive,
+        names.index(OTHER_GROUP) if OTHER_GROUP in names else 0,
+        values.argmax(axis=1),
     ), tuple(names)
 
 
 Threshold = float | Literal["median"] | None
-"""Where a numeric target is cut into two classes; ``median``: at that of all rows of the table,
-those that test too.
+"""Value that divides a numeric target into two classes; ``median`` is that of all rows of the table.
+
+The median includes the rows that test.
 """
 
 _MAX_NUMERIC_CLASSES = 20
-"""Whole numbers of at most so many different values are classes where nothing is said."""
+"""Largest number of distinct integers that count as classes if the task is not declared."""
 
 
 def target_column(
@@ -147,32 +163,40 @@ def target_column(
     threshold: Threshold = None,
     task: TaskSetting = "auto",
 ) -> tuple[pd.Series, dict[str, Any]]:
-    """One column of labels, of what the user calls the target; ours.
+    """Return one column of labels for the target that the user names.
 
     Parameters
     ----------
-    table : name, for messages.
-    frame : [n, columns], which has the columns.
-    target : a column; or several of numbers or truth values, whose names are the classes: see
+    table : str
+        Name of the table, for messages.
+    frame : DataFrame, [n, columns]
+        The table with these columns.
+    target : str or sequence of str
+        One column; or several of numbers or truth values, whose names are the classes, see
         :func:`~kdgraph.data.frames.targets.largest_column_index`.
-    threshold : cuts a numeric column into the classes ``<= 0.15`` and ``> 0.15``.
-    task : what the user says that it is.
+    threshold : float, "median" or None, default=None
+        Value that divides a numeric column into two classes, such as ``<= 0.15`` and ``> 0.15``.
+    task : TaskSetting, default="auto"
+        Type of the target that the user declares.
 
     Returns
     -------
-    labels : [n].
-    facts : what the record should say of it: ``threshold``, the number, if there is one.
+    labels : Series, shape (n,)
+        The labels.
+    facts : dict
+        Entries for the record: ``threshold``, the number, if there is one.
 
     Raises
     ------
     DataError
-        If a cell is empty or no number, or ``threshold`` meets several columns or a regression.
+        If a cell is empty or not a number, or ``threshold`` is given with several columns or for a
+        regression.
     """
     if not isinstance(target, str):
         if threshold is not None:
-            named = f"dataset.target names {len(target)} columns"
+            problem = f"dataset.target names {len(target)} columns"
             raise DataError(
-                f"{table}: dataset.threshold cuts one column of numbers, and {named}; give one of"
+                f"{table}: dataset.threshold cuts one column of numbers, and {problem}; give one of"
                 " them"
             )
         largest, names = largest_column_index(table, "target", frame[list(target)])
@@ -182,7 +206,7 @@ def target_column(
     if task == "regression":
         raise DataError(
             f"{table}: dataset.threshold={threshold} makes classes, and dataset.task=regression"
-            " wants numbers; give one of them"
+            " needs numbers; give one of them"
         )
     _check_no_missing_labels(table, frame[target])
     values = _numeric_target(
@@ -190,11 +214,10 @@ def target_column(
         frame[target],
         "dataset.threshold cuts finite numbers; leave it null, and each value is a class",
     )
-    at = float(np.median(values)) if threshold == "median" else float(threshold)
-    words = np.array(
-        [f"<= {format_cell(at)}", f"> {format_cell(at)}"], dtype=object
-    )  # sorted, the lower one is the first class
-    return pd.Series(words[(values > at).astype(int)], name=target), {"threshold": at}
+    cut = float(np.median(values)) if threshold == "median" else float(threshold)
+    # Classes are sorted by name, so the lower one is the first class.
+    class_names = np.array([f"<= {format_cell(cut)}", f"> {format_cell(cut)}"], dtype=object)
+    return pd.Series(class_names[(values > cut).astype(int)], name=target), {"threshold": cut}
 
 
 def encode_target(
@@ -202,59 +225,65 @@ def encode_target(
     target: pd.Series,
     task: TaskSetting = "auto",
     kind: ColumnKind | None = None,
-    given: ColumnSettings | None = None,
+    settings: ColumnSettings | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Literal["classification", "regression"]]:
-    """The values of the target.
+    """Return the values of the target.
 
     Parameters
     ----------
-    table : name, for messages.
-    target : [n], without missing cells.
-    task : what it is; ``auto``: see :func:`infer_task`.
-    kind : what the source declares it to be.
-    given : lists of the user, to which advice adds; None where the source has no options of
-        columns.
+    table : str
+        Name of the table, for messages.
+    target : Series, shape (n,)
+        The target without missing cells.
+    task : TaskSetting, default="auto"
+        Type of the target. For ``auto`` see :func:`infer_task`.
+    kind : ColumnKind or None, default=None
+        Kind that the source declares.
+    settings : ColumnSettings or None, default=None
+        Lists of the user, to which advice adds. None if the source has no options for columns.
 
     Returns
     -------
-    y : Int[n], positions in the classes; Float64[n] for regression.
-    classes : [K], sorted: numbers stay numbers, all else is text; empty for regression.
-    task : "classification" or "regression".
+    y : ndarray, Int[n] or Float64[n]
+        Positions in the classes, or the numbers of a regression.
+    classes : ndarray, shape (K,)
+        Sorted classes. Numbers stay numbers, all others are text. Empty for regression.
+    task : {"classification", "regression"}
+        The resolved task.
 
     Raises
     ------
     DataError
-        If labels are missing, only one, or no numbers for regression that are finite and below
-        1e18; or if nobody says what they are, and they are dates, or numbers that are written so
-        that they are read as text.
+        If labels are missing or all equal, or the numbers of a regression are not finite and below
+        1e18. Also if the task is not declared and the target contains dates, or numbers whose format
+        is read as text.
     """
     _check_no_missing_labels(table, target)
     target = infer_numeric_type(target)
     if task == "regression" or (task == "auto" and kind != "categorical"):
-        _check_target_format(table, target, task, given)
-    decided = infer_task(target, kind) if task == "auto" else task
-    if decided == "regression":
+        _check_target_format(table, target, task, settings)
+    resolved_task = infer_task(target, kind) if task == "auto" else task
+    if resolved_task == "regression":
         rule = (
             "a regression needs finite numbers; dataset.task=classification takes them as classes"
         )
-        return _numeric_target(table, target, rule), np.empty(0), decided
+        return _numeric_target(table, target, rule), np.empty(0), resolved_task
     y, classes = _encode_classes(target, kind)
     if len(classes) < 2:
         raise DataError(
             f"{table}: a classifier needs two classes, the target '{target.name}' has only"
             f" {classes.tolist()}"
         )
-    return y, classes, decided
+    return y, classes, resolved_task
 
 
 def infer_task(
     target: pd.Series, kind: ColumnKind | None = None
 ) -> Literal["classification", "regression"]:
-    """What a target is where nobody says it.
+    """Return the type of a target whose task is not declared.
 
-    Text, categories and truth values are classes. Numbers are classes if all of them are whole and
-    there are at most 20 different ones; a fraction among them, or more values than that, make it a
-    regression.
+    Text, categories and truth values are classes. Numbers are classes if all of them are integers and
+    at most 20 of them are distinct. Otherwise the target is that of a regression.
 
     >>> infer_task(pd.Series([1, 2, 1])), infer_task(pd.Series([1.0, 2.5, 1.0]))
     ('classification', 'regression')
@@ -272,18 +301,19 @@ def infer_task(
 
 
 def task_facts(
-    y: np.ndarray, given: TaskSetting, task: Literal["classification", "regression"]
+    y: np.ndarray, setting: TaskSetting, task: Literal["classification", "regression"]
 ) -> dict[str, Any]:
-    """Return ``whole_values``, how many different targets y [n] there are, where they are whole and
-    nobody says what they are.
+    """Return ``whole_values``, the number of distinct targets y [n], if a regression was inferred.
+
+    The result is empty if the task was declared or not all targets are integers.
     """
-    if given != "auto" or task != "regression" or not (y == np.round(y)).all():
+    if setting != "auto" or task != "regression" or not (y == np.round(y)).all():
         return {}
     return {"whole_values": len(np.unique(y))}
 
 
 def _is_fractional_text(target: pd.Series) -> bool:
-    """Whether all cells are text that is read as numbers, and not all of these are whole."""
+    """Return whether all cells are text that is read as numbers, not all of them integers."""
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return False
     numbers = pd.to_numeric(pd.Series(target.astype(str).unique(), dtype=object), errors="coerce")
@@ -291,12 +321,10 @@ def _is_fractional_text(target: pd.Series) -> bool:
 
 
 def _check_target_format(
-    table: str, target: pd.Series, task: TaskSetting, given: ColumnSettings | None
+    table: str, target: pd.Series, task: TaskSetting, settings: ColumnSettings | None
 ) -> None:
-    """Raise DataError for a target of dates, or of numbers that are written so that they are read
-    as text.
-    """
-    where, rest = (
+    """Raise DataError for dates, or for numbers whose format is read as text."""
+    source, class_advice = (
         f"{table}: the target '{target.name}'",
         "'dataset.task=classification' takes its values as classes",
     )
@@ -309,55 +337,66 @@ def _check_target_format(
         "timedelta",
         "period",
     ):
-        raise _target_date_error(where, target, target.iloc[0], given, rest)
+        raise _target_date_error(source, target, target.iloc[0], settings, class_advice)
     if target.dtype != object and not isinstance(target.dtype, pd.StringDtype):
         return
-    words = target.astype(str)
-    distinct, codes = np.unique(words.to_numpy(dtype=object), return_inverse=True)
-    found = dominant_form(distinct, np.bincount(codes))
-    few = len(distinct) <= _MAX_NUMERIC_CLASSES and task == "auto"
-    if found.sort is None or (found.sort == "unit" and few):
+    texts = target.astype(str)
+    distinct, codes = np.unique(texts.to_numpy(dtype=object), return_inverse=True)
+    form = dominant_form(distinct, np.bincount(codes))
+    is_small = len(distinct) <= _MAX_NUMERIC_CLASSES and task == "auto"
+    if form.sort is None or (form.sort == "unit" and is_small):
         return
-    if found.sort == "date":
-        raise _target_date_error(where, target, distinct[found.first], given, rest)
-    if found.sort != "number":
-        wrong = (
-            f"{where} has {describe_form(found)}, such as '{distinct[found.first]}', which are read as"
+    if form.sort == "date":
+        raise _target_date_error(source, target, distinct[form.first], settings, class_advice)
+    if form.sort != "number":
+        problem = (
+            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are read as"
             " text"
         )
-        raise DataError(f"{wrong}; write plain numbers such as 1234.5 for a regression, or {rest}")
-    numbers = pd.to_numeric(words, errors="coerce")
-    if task == "auto" and numbers.isna().any() and not few:
+        raise DataError(
+            f"{problem}; write plain numbers such as 1234.5 for a regression, or {class_advice}"
+        )
+    numbers = pd.to_numeric(texts, errors="coerce")
+    if task == "auto" and numbers.isna().any() and not is_small:
         row = int(np.flatnonzero(numbers.isna())[0])
-        wrong = f"{where} has '{words.iloc[row]}' in row {row}, and most of its cells are numbers"
-        raise DataError(f"{wrong}; remove the row for a regression, or {rest}")
+        problem = (
+            f"{source} has '{texts.iloc[row]}' in row {row}, and most of its cells are numbers"
+        )
+        raise DataError(f"{problem}; remove the row for a regression, or {class_advice}")
 
 
 def _target_date_error(
-    where: str, target: pd.Series, example: object, given: ColumnSettings | None, rest: str
+    source: str,
+    target: pd.Series,
+    example: object,
+    settings: ColumnSettings | None,
+    class_advice: str,
 ) -> DataError:
+    """Return the error for a target that contains dates or times."""
     way_out = "write numbers such as days for a regression"
-    if given is not None and len(matching_formats(target)) == 1:
+    if settings is not None and len(matching_formats(target)) == 1:
         way_out = (
-            f"{given.adding('parse_dates', [target.name])} turns it into days since 1970-01-01"
+            f"{settings.adding('parse_dates', [target.name])} turns it into days since 1970-01-01"
         )
-    return DataError(f"{where} holds dates or times ({example}); {way_out}, {rest}")
+    return DataError(f"{source} holds dates or times ({example}); {way_out}, {class_advice}")
 
 
 def _check_no_missing_labels(table: str, target: pd.Series) -> None:
+    """Raise DataError if labels are missing."""
     missing = target.isna().to_numpy()
     if missing.any():
         row = int(np.flatnonzero(missing)[0])
-        found = (
+        problem = (
             f"{missing.sum():,} of {len(target):,} rows have no label in '{target.name}' (first:"
             f" row {row})"
         )
-        raise DataError(f"{table}: {found}; remove them")
+        raise DataError(f"{table}: {problem}; remove them")
 
 
 def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and sorted classes: whole numbers as integers, other numbers as floats, truth
-    values as such, all else as text.
+    """Return positions and sorted classes.
+
+    Integers stay integers, other numbers floats and truth values truth values; all others are text.
     """
     if kind != "categorical" and (is_real_dtype(target.dtype) or is_bool_dtype(target.dtype)):
         values = (
@@ -376,21 +415,23 @@ def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndar
 
 
 def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
-    """The target as Float64[n]; text that is numbers is read. What is none breaks ``rule``."""
+    """Return the target as Float64[n], also from text; ``rule`` ends the message for other values."""
     target = infer_numeric_type(target)
     numbers = target if is_real_dtype(target.dtype) else pd.to_numeric(target, errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    where = f"{table}: the target '{target.name}' has"
+    source = f"{table}: the target '{target.name}' has"
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise DataError(f"{where} '{target.iloc[row]}' in row {row}, and {rule}")
+        raise DataError(f"{source} '{target.iloc[row]}' in row {row}, and {rule}")
     if (np.abs(values) >= MAX_CELL_VALUE).any():
         row = int(np.flatnonzero(np.abs(values) >= MAX_CELL_VALUE)[0])
-        why = "values from 1e18 on are usually codes for missing, and their squares lose all others"
+        reason = (
+            "values from 1e18 on are usually codes for missing, and their squares lose all others"
+        )
         raise DataError(
-            f"{where} {values[row]:g} in row {row}; {why}: remove the row, or rescale the target"
+            f"{source} {values[row]:g} in row {row}; {reason}: remove the row, or rescale the target"
         )
     if is_real_dtype(numbers.dtype):
-        classes = "'dataset.task=classification' takes them as classes"
-        check_distinct_as_float(where.removesuffix(" has"), to_exact_numbers(numbers), classes)
+        advice = "'dataset.task=classification' takes them as classes"
+        check_distinct_as_float(source.removesuffix(" has"), to_exact_numbers(numbers), advice)
     return values

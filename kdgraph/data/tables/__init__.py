@@ -1,6 +1,4 @@
-"""Sources of a fixed number of rows: files of the user's own, arrays, text, and what scikit-learn
-ships or makes.
-"""
+"""Data sets with a fixed number of rows: files of the user, text, and tables of scikit-learn."""
 
 from kdgraph.data.tables.scikit_learn import (
     FriedmanTable,

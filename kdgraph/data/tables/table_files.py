@@ -1,6 +1,7 @@
-"""A table of the user's own: ``dataset=table dataset.path=my.csv dataset.target=label``.
+"""Data sets from files of the user: ``dataset=table`` for tables and ``dataset=arrays`` for arrays.
 
-Arrays of the user's own: ``dataset=arrays dataset.path=my.npz``.
+For example ``dataset=table dataset.path=my.csv dataset.target=label``, or ``dataset=arrays
+dataset.path=my.npz``.
 """
 
 from __future__ import annotations
@@ -40,27 +41,43 @@ from kdgraph.parameters import Count, check_parameters
 
 
 class TableFile:
-    r"""A table in a file: csv or tsv (also .gz, .bz2, .xz), parquet, or ARFF, by its ending.
+    r"""Table in a csv, tsv (also .gz, .bz2, .xz), parquet or ARFF file, by its ending.
 
-    In text, an empty cell, NA, NaN, null and <NA> are missing; say of others (``missing``) that
-    they are. A first column without a name that numbers the rows is left out. Of parquet, an index
-    that has a name is a column. ARFF's nominal attributes are categorical.
+    In text files, the empty cell, NA, NaN, null and <NA> are missing; ``missing`` adds others. A first
+    column without a name that numbers the rows is left out. A named index in a parquet file is a
+    column. Nominal attributes in an ARFF file are categorical.
 
     Parameters
     ----------
-    path : the file, relative to the working directory.
-    target : column of the labels; or several of numbers or truth values, of which the largest
-    counts. task, drop, categorical, missing, split_groups, split_column, require, threshold, group,
-    split_at, first_numeric,
-    parse_dates, date_format : see
-        :class:`kdgraph.data.frames.ColumnOptions`.
-    encoding : of the text, by any name that Python has for it; latin-1 decodes anything, often
-    wrongly.
-    separator : between cells, one character, ``tab``, or ``\s+`` for white space; None: what
-        Excel's first line ``sep=;`` names, else a comma, in tsv a tab.
-    indices : a .json or .npz file with row numbers from 0 by role (train, test, and calibration if
-    there is one); others are unused.
-    name : what runs are called; None: the file's name without its ending.
+    path : str
+        The file, relative to the working directory.
+    target : str or sequence of str
+        Column of the labels; or several of numbers or truth values, of which the largest counts.
+    task, drop, categorical, missing, split_groups, split_column, require
+        See :class:`kdgraph.data.frames.ColumnOptions`.
+    encoding : str, default="utf-8"
+        Encoding of the text, by any name that Python has for it. latin-1 decodes all files, but often
+        to wrong characters.
+    separator : str or None, default=None
+        Separator between cells: one character, ``tab``, or ``\s+`` for white space. With None it is
+        the one that Excel's first line ``sep=;`` names, else a comma, or a tab in tsv files.
+    indices : str or None, default=None
+        A .json or .npz file with row numbers from 0 for each role: train, test and optionally
+        calibration. Other rows are unused.
+    name : str or None, default=None
+        Name of the runs. None uses the name of the file without its ending.
+    threshold, group, split_at, first_numeric, parse_dates, date_format
+        See :class:`kdgraph.data.frames.ColumnOptions`.
+
+    Raises
+    ------
+    DataError
+        If ``indices`` and ``split_column`` are both given, or encoding or separator are invalid.
+
+    Examples
+    --------
+    >>> TableFile("data/my.csv", target="label").name
+    'my'
     """
 
     reads: ClassVar = {"path": single_file, "indices": single_file}
@@ -107,52 +124,56 @@ class TableFile:
         self.date_format = date_format
         self.name = file_stem(path) if name is None else name
         check_parameters(self)
-        self._text_format()  # a wrong name is refused before any run starts
+        # An invalid encoding or separator raises an error before any run starts.
+        self._text_format()
         if indices is not None and split_column is not None:
             raise DataError(
-                "dataset.indices and dataset.split_column both say which rows test; give one of"
+                "dataset.indices and dataset.split_column both define which rows test; give one of"
                 " them"
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise before any run starts if a file is not there, or ``require`` shuts the table
-        out.
-        """
+        """Raise an error before any run starts if a file is missing or ``require`` excludes the table."""
         resolve_existing(self.path)
         if self.indices is not None:
             resolve_existing(self.indices, "indices")
         if self.require != "any":
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the run that reads the table again says them
+                # The run that reads the table again shows the warnings.
+                warnings.simplefilter("ignore")
                 self.load()
 
     def load(self) -> Dataset:
-        """The whole table.
+        """Return the whole table.
+
+        Returns
+        -------
+        Dataset
+            X is Float64[n, d].
 
         Raises
         ------
         DataError
-            In one line, if a file is not there or not what its ending says, or the table cannot be
-            used.
+            If a file does not exist or is not what its ending declares, or the table cannot be used.
         """
         from kdgraph.data.files.tables import read_table
 
         path = resolve_existing(self.path)
-        read = read_table(path, self._text_format())
+        parsed = read_table(path, self._text_format())
         facts = {
             "source": "file",
             "path": self.path,
             "sha256": sha256_of(path),
-            "n_rows": len(read.frame),
-            "n_columns": read.frame.shape[1],
+            "n_rows": len(parsed.frame),
+            "n_columns": parsed.frame.shape[1],
         }
         data = from_frame(
             self.name,
-            read.frame,
+            parsed.frame,
             self.target,
             options=self._column_options(),
             facts=facts,
-            feature_kinds=read.kinds,
+            feature_kinds=parsed.kinds,
         )
         if self.indices is None:
             return data
@@ -161,60 +182,66 @@ class TableFile:
         )
 
     def _text_format(self) -> TextFormat:
-        single = (
-            self.target,
-            self.split_groups,
-            self.group,
-        )  # of several columns the largest counts, so these hold numbers
-        identifiers = [*(name for name in single if isinstance(name, str)), *self.categorical]
+        """Return encoding and separator of the file, and its columns of names."""
+        # If one of these keys lists several columns, they contain numbers and not names.
+        name_columns = (self.target, self.split_groups, self.group)
+        identifiers = [*(name for name in name_columns if isinstance(name, str)), *self.categorical]
         return TextFormat(self.encoding, self.separator, identifiers)
 
     def _column_options(self) -> ColumnOptions:
+        """Return the options of columns."""
         return ColumnOptions(
             **{option.name: getattr(self, option.name) for option in fields(ColumnOptions)}
         )
 
 
-def _read_indices(given: str) -> Mapping[str, Any]:
-    """Row numbers by role from a .json file with an object of lists, or a .npz file with arrays of
-    these names.
-    """
-    path = resolve_existing(given, "indices")
+def _read_indices(file_name: str) -> Mapping[str, Any]:
+    """Return row numbers by role from a .json file with lists, or a .npz file with arrays."""
+    path = resolve_existing(file_name, "indices")
     suffix = checked_suffix(path, (".json", ".npz"), "indices")
     try:
         if suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
                 return dict(arrays)
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(
-            f"{path_argument(given, 'indices')} is no {suffix[1:]} file with lists of row numbers: {error}"
+            f"{path_argument(file_name, 'indices')} is not a {suffix[1:]} file with lists of row"
+            f" numbers: {error}"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(
-            f'{path_argument(given, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'
-            f" {type(found).__name__}"
+            f'{path_argument(file_name, "indices")} must be like {{"train": [0, 1], "test": [2]}}, got'
+            f" {type(content).__name__}"
         )
-    return found
+    return content
 
 
 _ARRAY_NAMES = ("X", "y", "X_test", "y_test", "groups", "split_groups", "feature_names")
 
 
 class ArrayFile:
-    """Arrays in one .npz file: ``X`` and ``y``; if it has them ``X_test`` and ``y_test``,
-    ``groups``, ``split_groups``, ``feature_names``.
+    """Arrays in one .npz file: ``X`` and ``y``, and optional ones.
 
-    X is [n, d], or images [n, c, h, w], channel first, in [0, 1]; images of uint8 are divided by
-    255. Where X_test and y_test are there, their rows test, all others train. ``groups``, to be
-    measured apart, and ``split_groups``, whose rows stay together in a split, have one entry for
-    each row of X, then of X_test.
+    The optional arrays are ``X_test`` and ``y_test``, ``groups``, ``split_groups`` and
+    ``feature_names``. X is [n, d], or images [n, c, h, w], channel first, in [0, 1]; images of type
+    uint8 are divided by 255. If X_test and y_test exist, their rows test and all others train.
+    ``groups``, for metrics by group, and ``split_groups``, whose rows stay together in a split, have
+    one entry for each row of X, then of X_test.
 
     Parameters
     ----------
-    path : the file, relative to the working directory.
-    task : what y is; auto decides by its values, see :func:`kdgraph.data.frames.targets.infer_task`.
-    name : what runs are called; None: the file's name without its ending.
+    path : str
+        The file, relative to the working directory.
+    task : TaskSetting, default="auto"
+        Type of y. ``auto`` infers it, see :func:`kdgraph.data.frames.targets.infer_task`.
+    name : str or None, default=None
+        Name of the runs. None uses the name of the file without its ending.
+
+    Examples
+    --------
+    >>> ArrayFile("data/my.npz").name
+    'my'
     """
 
     def __init__(self, path: str, task: TaskSetting = "auto", name: str | None = None) -> None:
@@ -224,17 +251,22 @@ class ArrayFile:
         check_parameters(self)
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise before any run starts if the file is not there."""
+        """Raise an error before any run starts if the file does not exist."""
         resolve_existing(self.path)
 
     def load(self) -> Dataset:
-        """All rows, those for test last.
+        """Return all rows, those for testing last.
+
+        Returns
+        -------
+        Dataset
+            X is Float64[n, d], or Float32[n, c, h, w] for images.
 
         Raises
         ------
         DataError
-            In one line, if the file is not there or no .npz, or an array is missing or does not fit
-            the others.
+            If the file does not exist or is not a .npz file, or an array is missing or does not fit the
+            others.
         """
         from pandas import Series
 
@@ -258,8 +290,8 @@ class ArrayFile:
             "shape": list(X.shape),
         }
         facts |= task_facts(y, self.task, task)
-        together, _ = self._groups(arrays, "split_groups", len(y))
-        groups, of = self._groups(arrays, "groups", len(y))
+        split_groups, _ = self._groups(arrays, "split_groups", len(y))
+        groups, group_names = self._groups(arrays, "groups", len(y))
         return Dataset(
             self.name,
             X,
@@ -267,26 +299,27 @@ class ArrayFile:
             classes,
             names,
             task,
-            split_groups=together,
+            split_groups=split_groups,
             roles=roles,
             facts=facts,
             groups=groups,
-            group_names=of,
+            group_names=group_names,
         )
 
     def _arrays(self, path: Path) -> dict[str, np.ndarray]:
-        with open_npz(path) as found:
-            if unknown := [name for name in found.files if name not in _ARRAY_NAMES]:
+        """Return all arrays of the file by name; raise DataError for an unknown name."""
+        with open_npz(path) as archive:
+            if unknown := [name for name in archive.files if name not in _ARRAY_NAMES]:
                 hint = did_you_mean(unknown[0], _ARRAY_NAMES, f"; known: {', '.join(_ARRAY_NAMES)}")
                 raise DataError(
-                    f"{path_argument(path)} has an array '{unknown[0]}' that nothing reads{hint}"
+                    f"{path_argument(path)} has an array '{unknown[0]}' with an unknown name{hint}"
                 )
-            return {name: found[name] for name in found.files}
+            return {name: archive[name] for name in archive.files}
 
     def _rows(
         self, arrays: Mapping[str, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """X, y and roles of all rows."""
+        """Return X, y and the roles of all rows."""
         for name in ("X", "y"):
             if name not in arrays:
                 raise DataError(
@@ -311,7 +344,7 @@ class ArrayFile:
     def _check_rows_and_labels(
         self, arrays: Mapping[str, np.ndarray], rows: str, labels: str
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Float64[n, d] or Float32[n, c, h, w], and the labels [n]."""
+        """Return Float64[n, d] or Float32[n, c, h, w], and the labels [n]."""
         from kdgraph.data.frames.cells import check_distinct_as_float
 
         X, y = arrays[rows], arrays[labels]
@@ -347,22 +380,23 @@ class ArrayFile:
         return X.astype(np.float32) / np.float32(255 if X.dtype == np.uint8 else 1), y
 
     def _feature_names(self, arrays: Mapping[str, np.ndarray], X: np.ndarray) -> tuple[str, ...]:
+        """Return the names of the features; images have none."""
         if X.ndim == 4:
             return ()
-        given = arrays.get("feature_names")
-        if given is None:
+        names = arrays.get("feature_names")
+        if names is None:
             return tuple(f"x{i + 1}" for i in range(X.shape[1]))
-        if given.shape != (X.shape[1],):
+        if names.shape != (X.shape[1],):
             raise DataError(
                 f"{path_argument(self.path)}: feature_names must be {X.shape[1]} names, got shape"
-                f" {given.shape}"
+                f" {names.shape}"
             )
-        return tuple(str(name) for name in given)
+        return tuple(str(name) for name in names)
 
     def _groups(
         self, arrays: Mapping[str, np.ndarray], array: str, n: int
     ) -> tuple[np.ndarray | None, tuple[str, ...]]:
-        """Int[n], positions in the names, and the names; None and no names without that array."""
+        """Return positions in the names, Int[n], and the names; None and () without that array."""
         from pandas import Series
 
         from kdgraph.data.frames.targets import encode_group_column
@@ -378,7 +412,7 @@ class ArrayFile:
 
 
 def _concatenate_labels(y: np.ndarray, y_test: np.ndarray) -> np.ndarray:
-    """Labels [n] and [m] as [n + m]; integers of several types stay integers."""
+    """Return labels [n] and [m] as [n + m]; integers of different types stay integers."""
     from kdgraph.data.frames.cells import label_array
 
     if y.dtype.kind in "iu" and y_test.dtype.kind in "iu":

@@ -49,7 +49,7 @@ class Cells:
     def __init__(self, path: Path, schema: Schema, unseen: Unseen) -> None:
         self.path, self.schema, self.unseen = path, schema, unseen
         self.became_missing: Counter[str] = Counter()
-        self._missing = MissingCells.of(schema.missing)
+        self._missing = MissingCells.from_cells(schema.missing)
 
     def encoded(self, frame: pd.DataFrame, start: int) -> np.ndarray:
         """Float64[n, d] of a frame that has the schema's columns, and no others, in order;

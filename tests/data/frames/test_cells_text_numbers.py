@@ -164,7 +164,9 @@ def test_dates_with_a_stray_cell():
         "'dataset.parse_dates=[c]' 'dataset.missing=[soon]' turns it into days since 1970-01-01,"
         " 'dataset.drop=[c]' leaves it out"
     )
-    message = f"t: column 'c' holds dates or times (2021-03-04), and 'soon', which is none; {ways}"
+    message = (
+        f"t: column 'c' holds dates or times (2021-03-04), and 'soon', which is not a date; {ways}"
+    )
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         load(cells)
     np.testing.assert_array_equal(

@@ -118,19 +118,19 @@ WHERE = "t: dataset.parse_dates: column 'when' has"
         (
             ["2000-01-01", "soon"],
             {},
-            f"{WHERE} 'soon' in row 1, which is no date between 1678 and 2261 like the others; "
+            f"{WHERE} 'soon' in row 1, which is not a date between 1678 and 2261 like the others; "
             "'dataset.missing=[soon]' reads it as missing",
         ),
         (
             ["2000-01-01", "9999-12-31"],
             {"missing": ["?"]},
-            f"{WHERE} '9999-12-31' in row 1, which is no date between 1678 and 2261 like the others; "
+            f"{WHERE} '9999-12-31' in row 1, which is not a date between 1678 and 2261 like the others; "
             '\'dataset.missing=["?","9999-12-31"]\' reads it as missing',
         ),
         (
             ["13/1/2000", "1/13/2000"],
             {"date_format": "%d/%m/%Y"},
-            f"{WHERE} '1/13/2000' in row 1, which is no date between 1678 and 2261 in the format %d/%m/%Y; "
+            f"{WHERE} '1/13/2000' in row 1, which is not a date between 1678 and 2261 in the format %d/%m/%Y; "
             "'dataset.missing=[\"1/13/2000\"]' reads it as missing",
         ),
         (

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kdgraph.data.frames import ColumnOptions, from_frame
-from kdgraph.data.frames.features import is_row_index, numbers_rows
+from kdgraph.data.frames.features import counts_rows, is_row_index
 from kdgraph.data.tables import ArrayFile
 
 N = 40
@@ -102,17 +102,15 @@ def test_short_tables_and_only_features_may_count():
 
 def test_what_counts():
     assert (
-        numbers_rows(np.arange(3))
-        and numbers_rows(np.arange(1.0, 4.0))
-        and not numbers_rows(np.array([0, 1, 1]))
+        counts_rows(np.arange(3))
+        and counts_rows(np.arange(1.0, 4.0))
+        and not counts_rows(np.array([0, 1, 1]))
     )
-    assert numbers_rows(np.array([2, 0, 1]), in_order=False) and not numbers_rows(
-        np.array([2, 0, 1])
-    )
+    assert counts_rows(np.array([2, 0, 1]), in_order=False) and not counts_rows(np.array([2, 0, 1]))
     assert (
-        not numbers_rows(pd.Series([None, 1.0, 2.0]))
-        and not numbers_rows(pd.Series(list("012")))
-        and not numbers_rows(pd.Series([], dtype=int))
+        not counts_rows(pd.Series([None, 1.0, 2.0]))
+        and not counts_rows(pd.Series(list("012")))
+        and not counts_rows(pd.Series([], dtype=int))
     )
 
 

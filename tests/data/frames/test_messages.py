@@ -169,7 +169,7 @@ def test_a_second_way_out_keeps_the_first():
 
 def test_text_and_numbers_that_are_equal_in_python_are_told_apart():
     column = ColumnReference("t", "c", ColumnSettings(missing=[1, "1"]))
-    assert column.without([1, 1.0, "1", "-1"]) == '\'dataset.missing=[1,"1",1.0,"-1"]\''
+    assert column.as_missing([1, 1.0, "1", "-1"]) == '\'dataset.missing=[1,"1",1.0,"-1"]\''
 
 
 @pytest.mark.parametrize("text", ["1_0", "1_250", "7%", "€ 12", "3,5"])

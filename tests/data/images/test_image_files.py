@@ -98,16 +98,16 @@ def test_idx_files_of_each_type(tmp_path, code, kind):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x89PNG and so on", "is no idx file: it begins with 89 50 4e 47"),
-        (b"", "is no idx file: it begins with nothing"),
+        (b"\x89PNG and so on", "is not an idx file: it begins with 89 50 4e 47"),
+        (b"", "is not an idx file: it begins with nothing"),
         (
             b"\0\0\x08\x03" + struct.pack(">III", 2, 3, 4) + bytes(23),
-            r"is not whole: it says \(2, 3, 4\) numbers of 1 bytes and has 23",
+            r"is truncated: its header declares \(2, 3, 4\) numbers of 1 bytes, and 23",
         ),
-        (b"\0\0\x08\x03" + struct.pack(">II", 2, 3), "is not whole"),
+        (b"\0\0\x08\x03" + struct.pack(">II", 2, 3), "is truncated"),
     ],
 )
-def test_what_is_no_idx_file_is_told(tmp_path, content, message):
+def test_file_that_is_not_idx_is_refused(tmp_path, content, message):
     (tmp_path / "a-images-idx3").write_bytes(content)
     with pytest.raises(DataError, match=message):
         ImageFiles(str(tmp_path / "a-images-idx3")).load()
