@@ -80,7 +80,7 @@ def split_indices(
         return _prescribed_indices(table, strata, sizes, rng)
     counts = (sizes.of_scores if table.given_scores else sizes.of_table)(table.name, len(table.y))
     # Test rows come first: a part of the split does not depend on the sizes after it.
-    wanted = [counts.test, counts.calibration, counts.train]
+    part_sizes = [counts.test, counts.calibration, counts.train]
     if split == "group" and table.split_groups is None:
         way_out = (
             "name their column (dataset.split_groups; of dataset=arrays an array split_groups)"
@@ -90,10 +90,10 @@ def split_indices(
         )
     if split == "group" or (split == "auto" and table.split_groups is not None):
         test, calibration, train = grouped_split(
-            table.name, strata, table.split_groups, wanted, rng
+            table.name, strata, table.split_groups, part_sizes, rng
         )
     else:
-        test, calibration, train = stratified_split(strata, wanted, rng)
+        test, calibration, train = stratified_split(strata, part_sizes, rng)
     return [train, calibration, test]
 
 
