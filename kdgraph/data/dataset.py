@@ -423,8 +423,8 @@ class Splits:
     def learning(self) -> Dataset:
         """Rows to learn from.
 
-        These are the training rows, or the calibration rows if nothing is trained, or the test rows if
-        all rows test.
+        These are the training rows, or the calibration rows if nothing is trained, or the test rows
+        if all rows test.
         """
         return next((role for role in (self.train, self.calibration) if len(role.y)), self.test)
 
@@ -511,9 +511,9 @@ class RegressionSimulation(Simulation, Protocol):
 class Table(Protocol):
     """Source with a fixed number of rows.
 
-    A table that reads more files than the one at its parameter ``path`` has an attribute ``reads``. It
-    maps a parameter to a function from the path in it to the files that are read. The content of these
-    files is part of the identity of a run.
+    A table that reads more files than the one at its parameter ``path`` has an attribute ``reads``.
+    It maps a parameter to a function from the path in it to the files that are read. The content of
+    these files is part of the identity of a run.
     """
 
     name: str
@@ -556,8 +556,8 @@ class OodSource(Protocol):
         Parameters
         ----------
         splits : Splits
-            ``train`` describes the training distribution, ``test`` contains the rows to which a shift
-            is applied, and ``scaling`` scales rows that are in the units of the source.
+            ``train`` describes the training distribution, ``test`` contains the rows to which a
+            shift is applied, and ``scaling`` scales rows that are in the units of the source.
         rng : Generator
             Source of all random numbers.
         """
@@ -571,8 +571,8 @@ ClassHalf = Literal["first", "second"] | None
 def is_in_class_half(table: Dataset, half: ClassHalf) -> np.ndarray:
     """Return the rows whose class is in one half of the sorted classes.
 
-    With the two halves, a network can learn from some classes of a data set, and can then be tested on
-    the others.
+    With the two halves, a network can learn from some classes of a data set, and can then be tested
+    on the others.
 
     Parameters
     ----------

@@ -167,8 +167,8 @@ class SplitSizes:
     def of_table(self, name: str, n: int) -> RoleSizes:
         """Return the sizes for a table.
 
-        A fraction of test rows is rounded up, as in scikit-learn's ``train_test_split``, and a fraction
-        of calibration rows is rounded down.
+        A fraction of test rows is rounded up, as in scikit-learn's ``train_test_split``, and a
+        fraction of calibration rows is rounded down.
 
         Parameters
         ----------
@@ -197,9 +197,9 @@ class SplitSizes:
     def of_scores(self, name: str, n: int, found: RoleSizes | None = None) -> RoleSizes:
         """Return the sizes for a score file: no row trains, and all rows that do not test calibrate.
 
-        ``n_learn`` and ``max_learn`` apply to the calibration rows. If all rows test, no row calibrates.
-        This is allowed, because a model that is only measured needs no calibration rows. Neither does a
-        method that is fitted on test rows, as in its paper.
+        ``n_learn`` and ``max_learn`` apply to the calibration rows. If all rows test, no row
+        calibrates. This is allowed, because a model that is only measured needs no calibration
+        rows. Neither does a method that is fitted on test rows, as in its paper.
 
         Parameters
         ----------
@@ -247,7 +247,8 @@ class SplitSizes:
     def of_roles(self, name: str, found: RoleSizes) -> RoleSizes:
         """Return the sizes for a table with prescribed roles: all rows, unless fewer are requested.
 
-        If no calibration rows are prescribed, they are taken from the training rows, as in any table.
+        If no calibration rows are prescribed, they are taken from the training rows, as in any
+        table.
 
         Parameters
         ----------

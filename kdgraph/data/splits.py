@@ -147,8 +147,8 @@ def stratified_split(
     Returns
     -------
     list of Int[size]
-        Row numbers in random order. A part depends on its own size and on the sizes before it, but not
-        on the sizes after it.
+        Row numbers in random order. A part depends on its own size and on the sizes before it, but
+        not on the sizes after it.
     """
     # One random rank per row orders both the rows of each class and the rows of each part. A part
     # takes the first remaining rows of each class, so later sizes cannot change it.
@@ -200,8 +200,8 @@ def grouped_split(
 
     Groups are put in random order. Each part takes groups until it has its size, and the last part
     takes the remaining groups. This is repeated for 50 random orders. The order with the class
-    proportions closest to those of all rows is used. A part with too many rows loses rows at random,
-    in proportion to the classes.
+    proportions closest to those of all rows is used. A part with too many rows loses rows at
+    random, in proportion to the classes.
 
     Parameters
     ----------
@@ -275,8 +275,8 @@ def _part_ends(n_rows: np.ndarray, sizes: Sequence[int]) -> list[int]:
 def _class_imbalance(rows_of_class: np.ndarray, parts: Sequence[np.ndarray]) -> float:
     """Return the largest relative error of a class proportion over all parts and classes.
 
-    The error is the distance of the proportion in a part from the proportion in all rows, divided by
-    the latter.
+    The error is the distance of the proportion in a part from the proportion in all rows, divided
+    by the latter.
     """
     overall = rows_of_class.sum(axis=0) / rows_of_class.sum()
     by_part = np.array(
@@ -322,8 +322,8 @@ def split_off_classes(
     Raises
     ------
     DataError
-        If the table is a regression or contains class scores, if a label does not exist, or if fewer
-        than two classes would remain.
+        If the table is a regression or contains class scores, if a label does not exist, or if
+        fewer than two classes would remain.
     """
     if left_out is None or (not isinstance(left_out, int) and not len(left_out)):
         return table, None
@@ -438,8 +438,8 @@ def make_splits(
         class has no training row or fewer than 2 calibration rows; if no class can be left out; or
         if X contains class scores and ``scale`` is not "none".
     ParameterError
-        If a size is neither a number of rows nor a fraction, if ``scale`` is not one of the three, or
-        if the rows are images and ``scale`` is not "none".
+        If a size is neither a number of rows nor a fraction, if ``scale`` is not one of the three,
+        or if the rows are images and ``scale`` is not "none".
 
     Examples
     --------

@@ -332,9 +332,9 @@ def write_checksum(data: OpenmlData) -> None:
 def check_cached(id: int) -> CacheCheck:
     """Read a whole data set in the cache and compare it with its metadata.
 
-    The check compares the digest from when the data were fetched, OpenML's digest of an ARFF file, the
-    number of columns in its list of features, and the number of rows in its list of qualities. Each
-    comparison is made only if its metadata are in the cache.
+    The check compares the digest from when the data were fetched, OpenML's digest of an ARFF file,
+    the number of columns in its list of features, and the number of rows in its list of qualities.
+    Each comparison is made only if its metadata are in the cache.
 
     Parameters
     ----------

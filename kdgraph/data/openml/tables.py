@@ -34,25 +34,25 @@ if TYPE_CHECKING:
 class OpenmlTable:
     """Data set of openml.org, fetched once into the cache of openml-python and read from it.
 
-    A feature is categorical in two cases: if OpenML describes it as nominal, whatever its values are,
-    and if its values are not numbers, whatever OpenML describes. The first rule makes both kinds of
-    files equal, because in ARFF a nominal column is always text. The second rule is necessary for
-    computations. Row ids and columns that OpenML marks as ignored are left out.
+    A feature is categorical in two cases: if OpenML describes it as nominal, whatever its values
+    are, and if its values are not numbers, whatever OpenML describes. The first rule makes both
+    kinds of files equal, because in ARFF a nominal column is always text. The second rule is
+    necessary for computations. Row ids and columns that OpenML marks as ignored are left out.
 
     Parameters
     ----------
     id : int
         Number of the data set, as in openml.org/d/44.
     target : str or sequence of str, default=None
-        Target column. For several columns of numbers or truth values, the class of a row is the column
-        with the largest value. None for the default target of OpenML.
+        Target column. For several columns of numbers or truth values, the class of a row is the
+        column with the largest value. None for the default target of OpenML.
     task, drop, categorical, missing, split_groups, split_column, require
         Options of the columns; see :class:`kdgraph.data.frames.ColumnOptions`.
     task_id : int, default=None
         Number of an OpenML task on this data set; requires ``fold``.
     fold : int, default=None
-        Fold of the task's first repetition, from 0: the rows of the fold test, the other rows train.
-        Requires ``task_id``.
+        Fold of the task's first repetition, from 0: the rows of the fold test, the other rows
+        train. Requires ``task_id``.
     name : str, default=None
         Name in runs; None for openml-<id>.
     threshold, group, split_at, first_numeric, parse_dates, date_format
@@ -235,8 +235,8 @@ class Diamonds:
         grade. "one_hot" makes a column of 0 and 1 for each grade but the worst, so that a linear
         model with an intercept is not singular.
     log_carat : bool, default=False
-        True to replace carat by its logarithm. A model of the logarithm of the price that uses carat
-        directly predicts far too large prices for the few large stones.
+        True to replace carat by its logarithm. A model of the logarithm of the price that uses
+        carat directly predicts far too large prices for the few large stones.
     columns : sequence of str, default=()
         Names of the features to use; empty for all.
     name : str, default="diamonds_graded"
