@@ -124,8 +124,8 @@ class SplitSizes:
         ]
         if len(specified) > 1:
             raise DataError(
-                f"{' and '.join(specified)} both say how many rows learn; give one of them, and null"
-                " for the other"
+                f"{' and '.join(specified)} both say how many rows learn; give one of them,"
+                " and null for the other"
             )
 
     def of_simulation(self, name: str) -> RoleSizes:
@@ -195,11 +195,11 @@ class SplitSizes:
         return _check_not_empty(name, counts)
 
     def of_scores(self, name: str, n: int, found: RoleSizes | None = None) -> RoleSizes:
-        """Return the sizes for a score file: no row trains, and all rows that do not test calibrate.
+        """Return the sizes for a score file: rows that do not test calibrate, and no row trains.
 
         ``n_learn`` and ``max_learn`` apply to the calibration rows. If all rows test, no row
         calibrates. This is allowed, because a model that is only measured needs no calibration
-        rows. Neither does a method that is fitted on test rows, as in its paper.
+        rows. A method that is fitted on test rows, as in its paper, needs none either.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class SplitSizes:
         )
 
     def _train_calibration_sizes(self, n_rows: int) -> tuple[int, int]:
-        """Return the numbers of training and calibration rows, out of ``n_rows`` that do not test."""
+        """Return the numbers of training and calibration rows among ``n_rows`` that do not test."""
         if self.n_train is not None:
             train = _resolve_row_count(self.n_train, n_rows, 1.0, round)
             if self.n_calibration is None:
@@ -348,7 +348,7 @@ def _limit_rows(n: int, limit: int | None) -> int:
 def _resolve_row_count(
     size: RowCount, n_rows: int, default: float, rounding: Callable[[float], int]
 ) -> int:
-    """Return a number of rows unchanged, or a fraction of ``n_rows`` as a rounded number of rows."""
+    """Return a number of rows unchanged, or a fraction of ``n_rows`` as a rounded number."""
     if isinstance(size, Integral):
         return int(size)
     # The product is rounded to 6 decimals first, because 0.1 * 30 is above 3 in floating point.

@@ -604,14 +604,15 @@ def _drop_rare_classes(roles: list[Dataset]) -> list[Dataset]:
         )
     n_dropped_rows = sum(int(np.isin(role.y, np.flatnonzero(~enough)).sum()) for role in roles)
     warnings.warn(
-        f"{train.name}: rare classes are left out, {n_dropped_rows} rows: {', '.join(map(str, dropped))}",
+        f"{train.name}: rare classes are left out, {n_dropped_rows} rows:"
+        f" {', '.join(map(str, dropped))}",
         stacklevel=3,
     )
     return [role.with_classes(np.flatnonzero(enough)) for role in roles]
 
 
 def _check_rows_per_class(train: Dataset, calibration: Dataset) -> None:
-    """Require training and calibration rows of every class, also of a class that only test rows have."""
+    """Raise a DataError if a class of any role has too few training or calibration rows."""
     for position, label in enumerate(train.classes.tolist()):
         if not (train.y == position).any():
             remedy = "ask for more, or leave rare classes out (dataset.rare=drop)"
@@ -623,7 +624,8 @@ def _check_rows_per_class(train: Dataset, calibration: Dataset) -> None:
             raise DataError(
                 f"{train.name}: too few rows to calibrate, class {label!r} has {n_rows} of the"
                 f" {len(calibration.y)} calibration rows and needs"
-                f" {_MIN_CALIBRATION_ROWS_PER_CLASS}; raise dataset.n_calibration, or leave rare classes out (dataset.rare=drop)"
+                f" {_MIN_CALIBRATION_ROWS_PER_CLASS}; raise dataset.n_calibration, or leave rare"
+                " classes out (dataset.rare=drop)"
             )
 
 

@@ -271,7 +271,7 @@ def _child_text(node: ElementTree.Element, tag: str, default: str | None = None)
 
 
 def _split_column_names(nodes: Iterable[ElementTree.Element]) -> list[str]:
-    """Return names of columns, which OpenML writes into several elements or into one with commas."""
+    """Return names of columns, which OpenML writes into several elements, or one with commas."""
     return [name.strip() for node in nodes for name in (node.text or "").split(",") if name.strip()]
 
 

@@ -236,7 +236,7 @@ def _server_host() -> str:
 
 
 def _error_reason(error: Exception) -> str:
-    """Return a short reason: openml.org's error code, the HTTP status or the operating system's message."""
+    """Return a short reason: openml.org's error code, the HTTP status or the system's message."""
     if code := getattr(error, "code", None):
         return (
             f"code {code}:"
@@ -297,7 +297,7 @@ def _limit_request_time() -> Iterator[None]:
 
 
 def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
-    """Return the cache folder of a task with its description and folds, after fetching if necessary.
+    """Return the cache folder of a task's description and folds, after fetching if necessary.
 
     Parameters
     ----------
