@@ -1,12 +1,12 @@
-"""The one way to openml.org: fetch into the cache what is not there, and say in one line why that
-failed.
+"""Client for openml.org: data sets, and tasks with their folds.
 
-Everything that is there is read by :mod:`kdgraph.data.openml.cache`, so a cached data set needs no
-network. openml-python's cache is not safe to be written by two processes: fetch before any worker
-starts.
+Only this module uses the network. It fetches into the cache what is missing, and reduces the
+errors of openml-python to one line. :mod:`kdgraph.data.openml.cache` reads the cache, so a cached
+data set needs no network. Two processes must not write to the cache of openml-python at once, so
+fetch the data before any worker starts.
 
-Folds that OpenML's tasks prescribe: which rows of a data set test, so that results can be set
-beside others' on the same folds.
+The folds of a task prescribe the test rows of a data set, so that results can be compared with
+published results on the same folds.
 """
 
 from __future__ import annotations
@@ -39,69 +39,105 @@ if TYPE_CHECKING:
 
 
 FetchProgress = Callable[[str], None]
-"""Gets a line about what is going on."""
+"""Function that is called with one line of text at each step."""
 
 MAX_TRIES = 3
-"""After a failure 1 and 2 s pass; openml-python's own 5 take 10 s."""
+"""Number of tries for a request.
+
+The pauses between them last 1 and 2 s; with the 5 tries of openml-python they last 10 s.
+"""
 REQUEST_TIMEOUTS = (10, 60)
-"""Seconds to connect, and between two pieces of an answer; openml-python would wait for ever."""
+"""Seconds to wait for a connection, and between two pieces of a response.
+
+openml-python sets no limit.
+"""
 
 _UNKNOWN_ID_CODES = (111, 151)
-"""openml.org's error codes for a data set and a task that it does not have."""
+"""Error codes of openml.org for a data set and for a task that do not exist."""
 _CACHE_FOLDER_ADVICE = "point OPENML_CACHE_DIR at a folder that has it"
 _RETRY_ADVICE = f"try again later, or {_CACHE_FOLDER_ADVICE}"
 
 
 class NetworkState:
-    """Whether openml.org may be asked, and why it was out of reach when this process last did; then
-    it does not ask again.
+    """State of the connection to openml.org, shared by the whole process.
+
+    Attributes
+    ----------
+    allowed : bool
+        True if requests may be sent.
+    failure : str or None
+        Reason why the last request did not reach the server. Then the process sends no more
+        requests.
+    status : int
+        HTTP status of the last response. openml-python loses it if the response is not its XML.
     """
 
     allowed: bool = True
     failure: str | None = None
     status: int = 200
-    """Of the last answer of HTTP: openml-python loses it where the answer is not its own XML."""
 
 
 class _NotCached(NotAtHand):
-    """What is not in the cache and was not asked for.
+    """Error for data that are not in the cache and could not be requested.
 
     Attributes
     ----------
-    reason : why, in words that are the same for all that is missing.
+    reason : str
+        Reason in words that are the same for all missing data.
     """
 
-    def __init__(self, what: str, why: str, why_this: str | None = None) -> None:
+    def __init__(self, what: str, reason: str, specific_reason: str | None = None) -> None:
+        """Compose the message from the name of the data and the reason."""
         place = f"not in {cache_folder()}"
-        self.reason = f"{place}; {why}"
-        super().__init__(f"{what} is {place}; {why_this or why}")
+        self.reason = f"{place}; {reason}"
+        super().__init__(f"{what} is {place}; {specific_reason or reason}")
 
 
 def unavailability_reason(error: NotAtHand) -> str:
-    """Why something is not at hand, without its name where that says the same of all others."""
+    """Return the reason why data are not at hand.
+
+    The name of the data is omitted if the same reason holds for all other missing data.
+    """
     return error.reason if isinstance(error, _NotCached) else str(error)
 
 
 @contextmanager
 def offline() -> Iterator[None]:
-    """Nothing is fetched: what is not in the cache is not at hand."""
-    before, NetworkState.allowed = NetworkState.allowed, False
+    """Forbid requests to openml.org within a ``with`` block.
+
+    Data that are not in the cache raise NotAtHand there.
+    """
+    previously_allowed, NetworkState.allowed = NetworkState.allowed, False
     try:
         yield
     finally:
-        NetworkState.allowed = before
+        NetworkState.allowed = previously_allowed
 
 
 def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
-    """The data set ``id``, from the cache or into it.
+    """Return a data set from the cache, after fetching it if necessary.
+
+    Parameters
+    ----------
+    id : int
+        Number of the data set.
+    progress : callable, default=None
+        Function that is called with a line of text before a download.
+
+    Returns
+    -------
+    OpenmlData
+        The data set in the cache.
 
     Raises
     ------
-    NotAtHand : in one line, if it is not there and cannot be fetched.
-    DataError : if it is there and damaged.
+    NotAtHand
+        If it is not in the cache and cannot be fetched; the message is one line.
+    DataError
+        If it is in the cache and damaged.
     """
-    found = find_cached(id)
-    if found is None:
+    data = find_cached(id)
+    if data is None:
         what = f"data set {id}"
         with openml_session(what) as openml:
             if progress:
@@ -109,41 +145,58 @@ def fetch_dataset(id: int, progress: FetchProgress | None = None) -> OpenmlData:
             openml.datasets.get_dataset(
                 id, download_data=True, download_features_meta_data=True, download_qualities=False
             )
-        found = find_cached(id)
-        if found is None:
+        data = find_cached(id)
+        if data is None:
             raise NotAtHand(f"{_server_host()} gave no file for {what}; {_CACHE_FOLDER_ADVICE}")
-        write_checksum(found)
-    return found
+        write_checksum(data)
+    return data
 
 
 @contextmanager
 def openml_session(what: str) -> Iterator[Any]:
-    """Openml, set to few tries, to silence and to time limits; its errors leave as one line about
-    ``what``.
+    """Provide the package openml with few tries, no log output and time limits.
+
+    Parameters
+    ----------
+    what : str
+        Name of the requested data, for messages.
+
+    Yields
+    ------
+    module
+        The package openml.
+
+    Raises
+    ------
+    NotAtHand
+        If requests are forbidden, if an earlier request did not reach the server, or if an error is
+        raised in the block; the message is one line about ``what``.
     """
     if not NetworkState.allowed:
-        same_words = "'kdg data get' with the words of the run fetches it"
+        general_advice = "'kdg data get' with the words of the run fetches it"
         kind, _, number = what.rpartition(" ")
-        one = f"'kdg data get {number}' fetches it" if kind == "data set" else None
-        raise _NotCached(what, same_words, one)
+        specific_advice = f"'kdg data get {number}' fetches it" if kind == "data set" else None
+        raise _NotCached(what, general_advice, specific_advice)
     if NetworkState.failure:
         raise _NotCached(what, NetworkState.failure)
     openml = import_openml()
-    cache_folder()  # sets openml to the folder of the moment
+    # This call makes openml use the folder that is currently configured.
+    cache_folder()
     policy = openml.config.retry_policy, openml.config.connection_n_retries
     NetworkState.status = 200
     try:
         openml.config.set_retry_policy("human", MAX_TRIES)
         with _silence_logging(), _limit_request_time():
             yield openml
-    except Exception as error:  # what a broken answer makes openml raise has no common type
+    # The exceptions that openml raises for a broken response have no common type.
+    except Exception as error:
         raise _fetch_error(what, error) from error
     finally:
         openml.config.set_retry_policy(*policy)
 
 
 def _fetch_error(what: str, error: Exception) -> NotAtHand:
-    """What a user should read instead of an error of openml or of what is below it."""
+    """Return an error with a short message for an error of openml or of a library below it."""
     import requests
     import urllib3
     from openml import exceptions
@@ -154,7 +207,8 @@ def _fetch_error(what: str, error: Exception) -> NotAtHand:
         return _NotCached(what, NetworkState.failure)
     if isinstance(error, exceptions.OpenMLHashException):
         return NotAtHand(
-            f"what {host} sent for {what} does not have the checksum that it announced; {_RETRY_ADVICE}"
+            f"what {host} sent for {what} does not have the checksum that it announced;"
+            f" {_RETRY_ADVICE}"
         )
     if isinstance(error, exceptions.OpenMLPrivateDatasetError):
         return NotAtHand(f"{what} of OpenML is private: only its owner can fetch it")
@@ -166,8 +220,8 @@ def _fetch_error(what: str, error: Exception) -> NotAtHand:
         reason = next(
             (
                 text
-                for each in (error, error.__cause__)
-                if (text := getattr(each, "strerror", None))
+                for cause in (error, error.__cause__)
+                if (text := getattr(cause, "strerror", None))
             ),
             _error_reason(error),
         )
@@ -177,11 +231,12 @@ def _fetch_error(what: str, error: Exception) -> NotAtHand:
 
 
 def _server_host() -> str:
+    """Return the host name of the configured server, without "www."."""
     return (urlparse(import_openml().config.server).hostname or "openml.org").removeprefix("www.")
 
 
 def _error_reason(error: Exception) -> str:
-    """A few words: the HTTP status, openml.org's own, or what the operating system says."""
+    """Return a short reason: openml.org's error code, the HTTP status or the system's message."""
     if code := getattr(error, "code", None):
         return (
             f"code {code}:"
@@ -200,46 +255,66 @@ def _error_reason(error: Exception) -> str:
 
 @contextmanager
 def _silence_logging() -> Iterator[None]:
-    """Nothing of openml's log: it tells of every answer that is not compressed, and would set up
-    logging for the whole process.
+    """Suppress log messages within a ``with`` block.
+
+    openml logs every response that is not compressed, and it would configure logging for the whole
+    process.
     """
-    root, handler, before = logging.getLogger(), logging.NullHandler(), logging.root.manager.disable
+    # Python configures logging only if the root logger has no handler, so a silent one is added.
+    root, handler = logging.getLogger(), logging.NullHandler()
+    previous_level = logging.root.manager.disable
     root.addHandler(handler)
     logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        logging.disable(before)
+        logging.disable(previous_level)
         root.removeHandler(handler)
 
 
 @contextmanager
 def _limit_request_time() -> Iterator[None]:
-    """Requests that end: openml makes sessions of its own, and gives them no limit."""
+    """Set time limits for requests within a ``with`` block.
+
+    openml creates its own sessions and sets no limit for them.
+    """
     import requests
 
-    usual = requests.Session
+    original = requests.Session
 
-    class Impatient(usual):
+    # openml gives no access to its sessions, so the class that it creates is replaced for a while.
+    class TimeLimitedSession(original):
         def request(self, *args: Any, timeout: Any = None, **kwargs: Any) -> Any:
-            answer = super().request(*args, timeout=timeout or REQUEST_TIMEOUTS, **kwargs)
-            NetworkState.status = answer.status_code
-            return answer
+            response = super().request(*args, timeout=timeout or REQUEST_TIMEOUTS, **kwargs)
+            NetworkState.status = response.status_code
+            return response
 
-    requests.Session = Impatient  # type: ignore[misc]
+    requests.Session = TimeLimitedSession  # type: ignore[misc]
     try:
         yield
     finally:
-        requests.Session = usual  # type: ignore[misc]
+        requests.Session = original  # type: ignore[misc]
 
 
 def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
-    """The folder of a task's description and folds, in the cache; fetched into it if they are not
-    there.
+    """Return the cache folder of a task's description and folds, after fetching if necessary.
+
+    Parameters
+    ----------
+    task_id : int
+        Number of the task.
+    progress : callable, default=None
+        Function that is called with a line of text before a download.
+
+    Returns
+    -------
+    Path
+        Folder of the task.
 
     Raises
     ------
-    NotAtHand : in one line, if it is not there and cannot be fetched.
+    NotAtHand
+        If the task is not in the cache and cannot be fetched.
     """
     folder = cache_folder() / "tasks" / str(task_id)
     if not ((folder / "task.xml").is_file() and (folder / "datasplits.arff").is_file()):
@@ -247,9 +322,8 @@ def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
             if progress:
                 progress(f"fetching OpenML task {task_id}")
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", ResourceWarning
-                )  # it does not close the file of the folds
+                # openml does not close the file of the folds.
+                warnings.simplefilter("ignore", ResourceWarning)
                 openml.tasks.get_task(task_id, download_splits=True)
     return folder
 
@@ -257,23 +331,39 @@ def fetch_task(task_id: int, progress: FetchProgress | None = None) -> Path:
 def read_fold(
     task_id: int, fold: int, dataset_id: int, n_rows: int
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Roles of the rows in one fold of the task's first repetition, and what the record says of it.
+    """Return the roles of the rows in one fold of a task's first repetition.
+
+    Parameters
+    ----------
+    task_id : int
+        Number of the task.
+    fold : int
+        Number of the fold, from 0.
+    dataset_id : int
+        Number of the data set that the task must use.
+    n_rows : int
+        Number of rows of the data set.
 
     Returns
     -------
-    roles : Int8[n_rows], TRAIN or TEST; UNUSED where the task has no role for a row.
-    facts : the task and the fold.
+    roles : Int8[n_rows]
+        TRAIN or TEST; UNUSED if the task has no role for a row.
+    facts : dict
+        Task, fold and number of folds, as written to the record of a run.
 
     Raises
     ------
-    DataError : if the task is of another data set, or has no such fold.
+    DataError
+        If the task uses another data set, has no such fold, or is damaged.
+    NotAtHand
+        If the task is not in the cache and cannot be fetched.
     """
     folder = fetch_task(task_id)
-    of = _read_task_dataset_id(folder / "task.xml")
-    if of != dataset_id:
+    task_dataset_id = _read_task_dataset_id(folder / "task.xml")
+    if task_dataset_id != dataset_id:
         raise DataError(
-            f"task {task_id} of OpenML is of data set {of}, not of {dataset_id}; give a task of"
-            f" {dataset_id}"
+            f"task {task_id} of OpenML is of data set {task_dataset_id}, not of {dataset_id};"
+            f" give a task of {dataset_id}"
         )
     rows = _read_splits(folder / "datasplits.arff")
     rows = rows[rows["repeat"] == 0]
@@ -292,16 +382,18 @@ def read_fold(
 
 
 def _read_task_dataset_id(path: Path) -> int:
+    """Return the number of the data set that a task uses."""
     try:
-        found = ElementTree.parse(path).findtext(".//{http://openml.org/openml}data_set_id")
-        return int(found or "")
+        text = ElementTree.parse(path).findtext(".//{http://openml.org/openml}data_set_id")
+        return int(text or "")
     except (ElementTree.ParseError, OSError, ValueError) as error:
         raise damaged_file_error(path, error) from error
 
 
 def _read_splits(path: Path) -> pd.DataFrame:
-    """The rows of the ARFF file, with columns type, rowid, repeat and fold; a task of 70,000 rows
-    has 700,000 of them.
+    """Read the rows of the ARFF file, with columns type, rowid, repeat and fold.
+
+    A task on 70,000 rows has 700,000 of them.
     """
     import pandas as pd
 
