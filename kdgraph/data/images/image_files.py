@@ -57,16 +57,17 @@ def read_pictures(
 ) -> Iterator[tuple[np.ndarray, str, int]]:
     """Yield the pixels, the folder and the number of each picture, in the order of their names.
 
-    The number is the position of the picture, from 0, among the names of all pictures, including those
-    that cannot be read. Transparency is ignored. Names that begin with a dot or two underscores, and
-    files without the suffix of a picture, are left out.
+    The number is the position of the picture, from 0, among the names of all pictures, including
+    those that cannot be read. Transparency is ignored. Names that begin with a dot or two
+    underscores, and files without the suffix of a picture, are left out.
 
     Parameters
     ----------
     path : Path
         Folder or zip file.
     unreadable : list of str or None, default=None
-        If it is a list, pictures that cannot be read are left out, and their names are appended to it.
+        If it is a list, pictures that cannot be read are left out, and their names are appended to
+        it.
 
     Yields
     ------
@@ -225,8 +226,8 @@ def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[Im
 def list_image_files(path: Path) -> list[Path]:
     """Return the files that ``read_image_parts`` reads.
 
-    They are the file itself, or the folder's pictures or idx files, and the label file of each idx file
-    of images.
+    They are the file itself, or the folder's pictures or idx files, and the label file of each idx
+    file of images.
     """
     idx = _list_idx_files(path) if path.is_dir() else [path] if _is_idx_file(path) else []
     if idx:
@@ -358,32 +359,32 @@ def _scale_pixels(images: np.ndarray, where: str) -> np.ndarray:
 class ImageFiles:
     """Images of files: pictures in a folder or a .zip file, arrays in a .npz file, or idx files.
 
-    The label of a picture (PNG, JPEG and others) is its folder. A .npz file has the arrays ``x`` and
-    ``y``, ``images`` and ``labels``, ``x_train``, ``y_train``, ``x_test`` and ``y_test``, or those of
-    MedMNIST (``train_images``, …). The labels of an idx file of images are in the file of the same name
-    with ``labels``. All idx files of a folder are read, and their names define which rows train and
-    which test. Images without labels, or all with the same label, cannot train a classifier. They serve
-    only as test rows or as an out-of-distribution set.
+    The label of a picture (PNG, JPEG and others) is its folder. A .npz file has the arrays ``x``
+    and ``y``, ``images`` and ``labels``, ``x_train``, ``y_train``, ``x_test`` and ``y_test``, or
+    those of MedMNIST (``train_images``, …). The labels of an idx file of images are in the file of
+    the same name with ``labels``. All idx files of a folder are read, and their names define which
+    rows train and which test. Images without labels, or all with the same label, cannot train a
+    classifier. They serve only as test rows or as an out-of-distribution set.
 
     Parameters
     ----------
     path : str
         File or folder, relative to the working directory.
     size : sequence of 2 ints or None, default=None
-        Height and width to which images are resized, bilinearly. None: images keep their size and must
-        all have the same.
+        Height and width to which images are resized, bilinearly. None: images keep their size and
+        must all have the same.
     channels : {1, 3} or None, default=None
-        1: grey from colours (Rec. 601 luma). 3: grey is repeated. None: images keep their channels and
-        must all have the same number.
+        1: grey from colours (Rec. 601 luma). 3: grey is repeated. None: images keep their channels
+        and must all have the same number.
     invert : bool, default=False
         If True, white and black are exchanged: for pictures in black on white, where other sets are
         white on black.
     flat : bool, default=False
-        If True, rows are vectors of pixels, Float64[n, c·h·w], for parents that do not support images.
-        If False, they are images Float32[n, c, h, w].
+        If True, rows are vectors of pixels, Float64[n, c·h·w], for parents that do not support
+        images. If False, they are images Float32[n, c, h, w].
     unreadable : {"refuse", "skip"}, default="refuse"
-        Treatment of a picture that cannot be read. "refuse" raises an error that names it. "skip" leaves
-        it out, warns, and records the number of such pictures in the facts.
+        Treatment of a picture that cannot be read. "refuse" raises an error that names it. "skip"
+        leaves it out, warns, and records the number of such pictures in the facts.
     name : str or None, default=None
         Name of the data set in runs. None: the name of the file without its suffix.
 
@@ -430,7 +431,8 @@ class ImageFiles:
         NotAtHand
             If the file does not exist.
         DataError
-            If the file cannot be read, or images differ in shape and ``size`` or ``channels`` is not set.
+            If the file cannot be read, or images differ in shape and ``size`` or ``channels`` is
+            not set.
         """
         path = resolve_existing(self.path)
         unreadable: list[str] = []

@@ -25,9 +25,9 @@ _MAX_PIXEL_VALUE = 255
 class OpenmlImages:
     """Images of openml.org, fetched once into the cache of openml-python and read from there.
 
-    The published sets list the official training rows first and then the official test rows. Each row
-    keeps this role. If the number of rows differs, the set is a subset with an unknown order. Then the
-    rows have no roles, and ``facts["subset"]`` contains a description.
+    The published sets list the official training rows first and then the official test rows. Each
+    row keeps this role. If the number of rows differs, the set is a subset with an unknown order.
+    Then the rows have no roles, and ``facts["subset"]`` contains a description.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class OpenmlImages:
     official : sequence of 2 ints
         Numbers of official training and test rows.
     flat : bool, default=False
-        If True, rows are vectors of pixels, Float64[n, c·h·w], for parents that do not support images.
-        If False, they are images Float32[n, c, h, w].
+        If True, rows are vectors of pixels, Float64[n, c·h·w], for parents that do not support
+        images. If False, they are images Float32[n, c, h, w].
 
     Notes
     -----

@@ -57,8 +57,8 @@ def read_pixel_table(data: OpenmlData, target: str, where: str) -> tuple[np.ndar
     Raises
     ------
     DataError
-        If the file cannot be read or has no column ``target``, if a pixel is not an integer from 0 to
-        255, or if a label is missing.
+        If the file cannot be read or has no column ``target``, if a pixel is not an integer from 0
+        to 255, or if a label is missing.
     """
     try:
         names, n, columns, labels = (
@@ -169,8 +169,8 @@ def reshape_pixels(X: np.ndarray, shape: Sequence[int], layout: PixelLayout) -> 
 def infer_pixel_layout(X: np.ndarray, shape: Sequence[int]) -> PixelLayout:
     """Return the layout of X: UInt8[n, c·h·w] in which neighbouring pixels differ less.
 
-    Publishers of flat images use both layouts and rarely document which one. Natural images are smooth
-    in the correct layout and not in the other.
+    Publishers of flat images use both layouts and rarely document which one. Natural images are
+    smooth in the correct layout and not in the other.
     """
     layouts: tuple[PixelLayout, PixelLayout] = ("channel_first", "channel_last")
     if shape[0] == 1:

@@ -40,20 +40,21 @@ def cycle_columns(
     """Return rows of another table with the width and the ranges of the training rows.
 
     The j-th numeric feature becomes the numeric column j mod k of the other table, of the k columns
-    that are not constant. So surplus columns are cut off, and missing ones are filled by repetition.
-    Each column is mapped, min-max, from its range in the other table to the range of the feature in the
-    training rows. So no single value is out of range. Shape and dependence are those of the other
-    table.
+    that are not constant. So surplus columns are cut off, and missing ones are filled by
+    repetition. Each column is mapped, min-max, from its range in the other table to the range of
+    the feature in the training rows. So no single value is out of range. Shape and dependence are
+    those of the other table.
 
     Parameters
     ----------
     train : Dataset
         Training rows.
     X : Float[m, d″] or images
-        Rows of the other table in their original units. A missing value becomes the mean of its column.
+        Rows of the other table in their original units. A missing value becomes the mean of its
+        column.
     other : Dataset or None
-        The whole other table, for its ranges and categories. None for a simulation, whose ranges are
-        those of X.
+        The whole other table, for its ranges and categories. None for a simulation, whose ranges
+        are those of X.
     name : str
         Name of the other data set, for messages.
     rng : Generator
@@ -109,8 +110,8 @@ _OTHER_DATASET_ADVICE = "choose another data set: ood.name=…"
 class OtherDataset:
     """Random rows of another data set, from its official test rows if it has them, else from all.
 
-    CIFAR-100 and SVHN have this role for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep discriminative
-    to kernel density graph".
+    CIFAR-100 and SVHN have this role for CIFAR-10 in Table 1 of Dey et al. (2024), "Deep
+    discriminative to kernel density graph".
 
     Images get the shape of the training images: another size by bilinear interpolation, grey from
     colours (Rec. 601 luma), colours from grey by repetition. If the training rows are vectors of
@@ -123,13 +124,13 @@ class OtherDataset:
     n : int, default=1000
         Number of rows; all if there are fewer.
     columns : {"same", "cycle"}, default="same"
-        Treatment of vectors. "same": the rows must have the number of features and the categories of
-        the training rows, and are scaled as those. "cycle": any table is accepted; see
+        Treatment of vectors. "same": the rows must have the number of features and the categories
+        of the training rows, and are scaled as those. "cycle": any table is accepted; see
         :func:`~kdgraph.data.ood.other_data.cycle_columns`.
     half : {"first", "second"} or None, default=None
         Half of the sorted classes from which rows are drawn; None means all. For an odd number of
-        classes the first half is the smaller one. So rows can be drawn from classes that a network has
-        not used as outliers in training
+        classes the first half is the smaller one. So rows can be drawn from classes that a network
+        has not used as outliers in training
         (:class:`kdgraph.parents.networks.outlier_sources.DatasetOutliers`).
     """
 
@@ -162,8 +163,8 @@ class OtherDataset:
         Raises
         ------
         DataError
-            If the other data set is the training data set, or its rows cannot be made like the training
-            rows.
+            If the other data set is the training data set, or its rows cannot be made like the
+            training rows.
         """
         train = splits.train
         if self.source.name == train.name:
@@ -256,8 +257,8 @@ def _match_images(
 def _check_same_columns(train: Dataset, X: np.ndarray, other: Dataset | None, name: str) -> None:
     """Raise DataError if a model of the training rows cannot take these rows.
 
-    The features of the two tables need not mean the same; only number, categories and missing values
-    are checked.
+    The features of the two tables need not mean the same; only number, categories and missing
+    values are checked.
     """
     if X.shape[1] != train.X.shape[1]:
         rule = f"and rows of {train.name}, which is trained on, have {train.X.shape[1]}"
@@ -295,7 +296,8 @@ class LeftOutClasses:
 
     Notes
     -----
-    Original to kdgraph. For example, the digits 5 to 9 are out of distribution for a model of 0 to 4.
+    Original to kdgraph. For example, the digits 5 to 9 are out of distribution for a model of 0 to
+    4.
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -338,17 +340,18 @@ class CompositeOod:
     """The sets of several sources, named after the keys of the sources.
 
     A set is named after the key of its source. If a source has several sets, the name of the set
-    follows the key (``far/sphere``), unless it equals the key. The generator of each source depends on
-    one common draw and on the key, so adding or removing a source does not change the others.
+    follows the key (``far/sphere``), unless it equals the key. The generator of each source depends
+    on one common draw and on the key, so adding or removing a source does not change the others.
 
     Parameters
     ----------
     sources : mapping of str to OodSource
         Sources of out-of-distribution rows by key.
     missing : {"refuse", "skip"}, default="refuse"
-        Treatment of a source whose rows are not available: data that cannot be fetched, a missing file,
-        or no left-out classes. "refuse" raises an error. "skip" continues without the source and warns.
-        A finished run is not repeated when such rows become available; use ``force=true``.
+        Treatment of a source whose rows are not available: data that cannot be fetched, a missing
+        file, or no left-out classes. "refuse" raises an error. "skip" continues without the source
+        and warns. A finished run is not repeated when such rows become available; use
+        ``force=true``.
 
     Notes
     -----

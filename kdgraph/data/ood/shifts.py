@@ -24,8 +24,8 @@ from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check
 class PermutedColumns:
     """Test rows whose columns are permuted independently of each other.
 
-    Every marginal distribution stays the same, and all dependence is lost. The columns of images are
-    their pixels. Categories and missing values are permuted like numbers.
+    Every marginal distribution stays the same, and all dependence is lost. The columns of images
+    are their pixels. Categories and missing values are permuted like numbers.
 
     Parameters
     ----------
@@ -51,10 +51,10 @@ class PermutedColumns:
 class ShiftedRows:
     """Test rows that are scaled around the training mean and shifted.
 
-    Each feature becomes scale · (x - mean) + mean ± shift · std. Mean and standard deviation are those
-    of the training rows. The sign is drawn once for each feature, so that all rows move together. A
-    feature that is constant in training is not shifted. Categories and missing values do not change,
-    and pixels may leave [0, 1].
+    Each feature becomes scale · (x - mean) + mean ± shift · std. Mean and standard deviation are
+    those of the training rows. The sign is drawn once for each feature, so that all rows move
+    together. A feature that is constant in training is not shifted. Categories and missing values
+    do not change, and pixels may leave [0, 1].
 
     Parameters
     ----------
@@ -135,21 +135,21 @@ _HalfAxis = Annotated[float, Range(0.01)]
 class ShapeShifts:
     """The three shifts of images of shapes of Dey et al. (2024), with one set for each value.
 
-    The training images must be :class:`kdgraph.data.simulations.Shapes`. The shifted images have their
-    size and channels; ``radius``, ``sides``, ``intensity``, ``rotated`` and ``inside`` must have the
-    same values as there.
+    The training images must be :class:`kdgraph.data.simulations.Shapes`. The shifted images have
+    their size and channels; ``radius``, ``sides``, ``intensity``, ``rotated`` and ``inside`` must
+    have the same values as there.
 
     Parameters
     ----------
     intensities : sequence of floats
-        Intensities, from 0 to 255, of the sets "intensity": circles and rectangles as in training with
-        another intensity (panel D).
+        Intensities, from 0 to 255, of the sets "intensity": circles and rectangles as in training
+        with another intensity (panel D).
     epsilons : sequence of floats
-        Weights ε of the sets "blend": ε · circle + (1 - ε) · rectangle of two independent images (Eq.
-        20, panel E).
+        Weights ε of the sets "blend": ε · circle + (1 - ε) · rectangle of two independent images
+        (Eq. 20, panel E).
     axes : sequence of floats
-        Half widths, in pixels, of the sets "ellipse", whose half height is ``radius`` (panel F). Below
-        half a pixel an ellipse is painted one pixel wide.
+        Half widths, in pixels, of the sets "ellipse", whose half height is ``radius`` (panel F).
+        Below half a pixel an ellipse is painted one pixel wide.
     n : int, default=200
         Number of images of each set.
     radius, sides, intensity, rotated, inside
@@ -157,13 +157,13 @@ class ShapeShifts:
 
     Notes
     -----
-    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3 D to F.
-    The text of panel D adds a shift to all RGB values of an image "similar to the training points",
-    while every background is 0. Here the background stays 0, and only the intensity of the shape
-    changes.
+    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3 D to
+    F. The text of panel D adds a shift to all RGB values of an image "similar to the training
+    points", while every background is 0. Here the background stays 0, and only the intensity of the
+    shape changes.
 
-    The generator of a set depends on the family and the value, so adding or removing values does not
-    change the other sets.
+    The generator of a set depends on the family and the value, so adding or removing values does
+    not change the other sets.
     """
 
     def __init__(

@@ -115,22 +115,22 @@ class Sphere:
     Parameters
     ----------
     radii : sequence of floats
-        Distances from the origin, in scaled features. After ``max_norm`` scaling the training rows lie
-        within 1.
+        Distances from the origin, in scaled features. After ``max_norm`` scaling the training rows
+        lie within 1.
     n : int, default=1000
         Number of rows of each set.
     draw : {"uniform", "cube"}, default="uniform"
-        "uniform" draws directions uniformly, as normalised Gaussians. "cube" normalises uniform draws
-        from [-1, 1]^d, as in the results of Dey et al. (2024), "Deep discriminative to kernel density
-        graph". These directions are denser near the diagonals.
+        "uniform" draws directions uniformly, as normalised Gaussians. "cube" normalises uniform
+        draws from [-1, 1]^d, as in the results of Dey et al. (2024), "Deep discriminative to kernel
+        density graph". These directions are denser near the diagonals.
     unit : {"feature", "max_norm"}, default="feature"
-        Unit of the radii. "feature" is 1 in scaled features. "max_norm" is the largest L2 norm of the
-        training rows, which may be large: for images with pixels in [0, 1] it can be a hundred.
+        Unit of the radii. "feature" is 1 in scaled features. "max_norm" is the largest L2 norm of
+        the training rows, which may be large: for images with pixels in [0, 1] it can be a hundred.
 
     Notes
     -----
-    The generator of a set depends on its radius, so adding or removing radii does not change the other
-    sets.
+    The generator of a set depends on its radius, so adding or removing radii does not change the
+    other sets.
     """
 
     def __init__(
@@ -214,8 +214,8 @@ class Box:
     high : float, default=2.0
         Upper end of every feature, in scaled features.
     hole : sequence of 2 floats or None, default=(-1.0, 1.0)
-        Ends of the smaller box that is left out. The default is the box of the simulations: the paper
-        draws [-2, 2]² without [-1, 1]² as out of distribution.
+        Ends of the smaller box that is left out. The default is the box of the simulations: the
+        paper draws [-2, 2]² without [-1, 1]² as out of distribution.
     n : int, default=1000
         Number of rows.
     """
@@ -277,14 +277,14 @@ class GaussianNoise:
     std : float, default=1.0
         Standard deviation, in scaled features or in standard deviations of the training rows.
     like : {"standard", "train"}, default="standard"
-        "standard" is N(0, std²) in every feature. "train" has the mean of each training feature, and
-        ``std`` times its standard deviation: the training distribution without the dependence of its
-        features.
+        "standard" is N(0, std²) in every feature. "train" has the mean of each training feature,
+        and ``std`` times its standard deviation: the training distribution without the dependence
+        of its features.
     n : int, default=1000
         Number of rows.
     clip : sequence of 2 floats or None, default=None
-        Ends to which numbers are clipped, (0, 1) for pixels as in that paper's Appendix A. None does
-        not clip.
+        Ends to which numbers are clipped, (0, 1) for pixels as in that paper's Appendix A. None
+        does not clip.
     """
 
     def __init__(
@@ -350,13 +350,13 @@ class UniformNoise:
     Notes
     -----
     For images, every pixel is an integer drawn uniformly from 0 to 255, divided by 255. This is the
-    noise set of Dey et al. (2024), "Deep discriminative to kernel density graph", Tables 1 and 4 (1,000
-    images of 3 × 32 × 32), in the shape of the training images. Images that are read as vectors are
-    treated in the same way.
+    noise set of Dey et al. (2024), "Deep discriminative to kernel density graph", Tables 1 and 4
+    (1,000 images of 3 × 32 × 32), in the shape of the training images. Images that are read as
+    vectors are treated in the same way.
 
-    For other vectors, every feature is drawn uniformly between its smallest and its largest value in
-    the training rows. A category is drawn uniformly from the categories of the source. Each single
-    value is possible in the data; only the combination is not.
+    For other vectors, every feature is drawn uniformly between its smallest and its largest value
+    in the training rows. A category is drawn uniformly from the categories of the source. Each
+    single value is possible in the data; only the combination is not.
     """
 
     def __init__(self, n: Count = 1000) -> None:

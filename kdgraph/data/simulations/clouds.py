@@ -183,8 +183,8 @@ class Blobs:
     def posterior(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
         """Return the true class probabilities P(y|x).
 
-        The class of the nearest centre is the most probable one. Its probability tends to 1 far away
-        from the centres.
+        The class of the nearest centre is the most probable one. Its probability tends to 1 far
+        away from the centres.
 
         Parameters
         ----------

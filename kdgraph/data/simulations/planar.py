@@ -52,9 +52,9 @@ class GaussianXor(PlaneSimulation):
 
     Notes
     -----
-    With φ_c the Gaussian around centre c, P(0|x) = (φ_1 + φ_2) / (φ_1 + φ_2 + φ_3 + φ_4), because the
-    box cuts the same fraction from each blob. The paper's text prints the same means for both classes.
-    The means here are those of its figures.
+    With φ_c the Gaussian around centre c, P(0|x) = (φ_1 + φ_2) / (φ_1 + φ_2 + φ_3 + φ_4), because
+    the box cuts the same fraction from each blob. The paper's text prints the same means for both
+    classes. The means here are those of its figures.
 
     Examples
     --------
@@ -131,8 +131,8 @@ class Spiral(PlaneSimulation):
     Parameters
     ----------
     noise_std : float, default=0.8
-        Standard deviation of the angle, in radians. The paper's figures and truth have 0.8, its text
-        0.3 (variance 0.09).
+        Standard deviation of the angle, in radians. The paper's figures and truth have 0.8, its
+        text 0.3 (variance 0.09).
     turns : float, default=2.0
         Number of turns of an arm.
     mirrored : bool, default=True
@@ -143,24 +143,25 @@ class Spiral(PlaneSimulation):
 
     Notes
     -----
-    The paper has no densities. The following ones are original to kdgraph. An arm of m rows pairs the
-    sorted radii r_(1) < … < r_(m) of m uniform draws with the angles δ (i - 1) + N(0, s²), where δ = 2π
-    turns / (m - 1). So P(y|x) depends on m:
+    The paper has no densities. The following ones are original to kdgraph. An arm of m rows pairs
+    the sorted radii r_(1) < … < r_(m) of m uniform draws with the angles δ (i - 1) + N(0, s²),
+    where δ = 2π turns / (m - 1). So P(y|x) depends on m:
 
     - Population, m → ∞: the angle at radius r is a normal around 2π turns r, wrapped around the
       circle.
     - m rows: a random row with radius r has position J + 1 in the order, J ~ Binomial(m - 1, r), so
-      its angle is δJ + N(0, s²). The characteristic function is z_k^(m-1) exp(-s²k²/2) with z_k = 1 -
-      r + r exp(ikδ). It gives the exact wrapped density
+      its angle is δJ + N(0, s²). The characteristic function is z_k^(m-1) exp(-s²k²/2) with z_k = 1
+      - r + r exp(ikδ). It gives the exact wrapped density
 
           f(θ|r) = 1/(2π) [1 + 2 Σ_{k≥1} exp(-s²k²/2) Re(conj(z_k)^(m-1) exp(ikθ))].
 
-      For large m it tends to the wrapped normal of variance s² + (2π turns)² r (1 - r) / (m - 1). This
-      normal replaces f where f is below 1e-9.
+      For large m it tends to the wrapped normal of variance s² + (2π turns)² r (1 - r) / (m - 1).
+      This normal replaces f where f is below 1e-9.
 
-    In both cases the density in the plane is f(θ|r) / r in the disc r ≤ 1. The difference between the
-    two is not small. For samples of 1000 rows, the Brier score of the population posterior is a tenth
-    worse than the posterior itself predicts. ``posterior(X, n=1000)`` does not have this error.
+    In both cases the density in the plane is f(θ|r) / r in the disc r ≤ 1. The difference between
+    the two is not small. For samples of 1000 rows, the Brier score of the population posterior is a
+    tenth worse than the posterior itself predicts. ``posterior(X, n=1000)`` does not have this
+    error.
 
     Examples
     --------
@@ -272,8 +273,8 @@ class Circle(ScatterSimulation):
     Parameters
     ----------
     radii : sequence of 2 floats, default=(1.0, 0.75)
-        Radius of each class. The paper's figures have the larger one for class 0, its text for class
-        1.
+        Radius of each class. The paper's figures have the larger one for class 0, its text for
+        class 1.
     noise_std : float, default=0.1
         Standard deviation of the radius.
     noise : {"per_axis", "radial"}, default="per_axis"
@@ -285,8 +286,8 @@ class Circle(ScatterSimulation):
     Notes
     -----
     The paper has no densities. The following ones are original to kdgraph. Let t be uniform on the
-    circle, w the radius and s the standard deviation of the noise. The density of a class before the
-    cut is
+    circle, w the radius and s the standard deviation of the noise. The density of a class before
+    the cut is
 
         per axis: f(x) = 1/(2π) ∫ φ((x1/cos t - w)/s) φ((x2/sin t - w)/s) / (s² |cos t sin t|) dt
         over a full turn,
@@ -301,9 +302,9 @@ class Circle(ScatterSimulation):
     The trapezoidal rule converges exponentially to this integral. The box keeps the fraction Z of a
     class, so the density in the box is f / Z.
 
-    A radius can be 0. So the density is infinite on the axes (per_axis; it grows like log(1/|x1|)) or
-    at the origin (radial; like 1/r). The weight of this part is exp(-w²/2s²), which is 6e-13 for the
-    defaults. Points nearer than 1e-15 are moved to 1e-15.
+    A radius can be 0. So the density is infinite on the axes (per_axis; it grows like log(1/|x1|))
+    or at the origin (radial; like 1/r). The weight of this part is exp(-w²/2s²), which is 6e-13 for
+    the defaults. Points nearer than 1e-15 are moved to 1e-15.
 
     Examples
     --------
@@ -419,15 +420,15 @@ class Circle(ScatterSimulation):
 class CurveSimulation(ScatterSimulation):
     """Classes that scatter around the graphs of functions, cut off at the box (-1, 1)².
 
-    x1 is uniform in (-1, 1), and x2 = g_c(x1) + N(0, noise_std²) for class c (Dey et al. 2024, Appendix
-    C).
+    x1 is uniform in (-1, 1), and x2 = g_c(x1) + N(0, noise_std²) for class c (Dey et al. 2024,
+    Appendix C).
 
     Notes
     -----
     The paper does not state how x1 is drawn. It is uniform here, as in the code of its figures. The
-    paper has no densities; this one is original to kdgraph. The density of class c in the box is f_c(x)
-    = φ((x2 - g_c(x1)) / s) / (2 s Z_c). Here s is the standard deviation of the noise, and Z_c = ½ ∫
-    P(|g_c(t) + N(0, s²)| < 1) dt over (-1, 1) is the fraction of rows that the box keeps.
+    paper has no densities; this one is original to kdgraph. The density of class c in the box is
+    f_c(x) = φ((x2 - g_c(x1)) / s) / (2 s Z_c). Here s is the standard deviation of the noise, and
+    Z_c = ½ ∫ P(|g_c(t) + N(0, s²)| < 1) dt over (-1, 1) is the fraction of rows that the box keeps.
     """
 
     noise_std: float
@@ -470,8 +471,8 @@ class Sinewave(CurveSimulation):
     frequency : float, default=4.0
         Radians per unit of x1. The paper's figures have 4, its text has π.
     first : {"sin", "cos"}, default="sin"
-        Curve of class 0. The paper's figures have sin(4 x) for class 0 and cos(4 x) for class 1. Its
-        text has cos(π x) for class 0 and sin(π x) for class 1.
+        Curve of class 0. The paper's figures have sin(4 x) for class 0 and cos(4 x) for class 1.
+        Its text has cos(π x) for class 0 and sin(π x) for class 1.
     truth : {"exact", "paper_grid"}, default="exact"
         Truth that ``posterior`` returns.
 

@@ -141,8 +141,8 @@ class PlaneSimulation(ABC):
         X : Float[m, 2]
             Rows.
         n : int, default=None
-            Number of rows of the sample from which the rows come; None means the population. Only the
-            spiral depends on it.
+            Number of rows of the sample from which the rows come; None means the population. Only
+            the spiral depends on it.
 
         Returns
         -------
@@ -168,11 +168,11 @@ class PlaneSimulation(ABC):
 
         Notes
         -----
-        The paper estimates the truth as the fraction of a class among 100,000 draws in a window of ±0.01.
-        The value is 1/2 where the window is empty, and it is averaged over 1000 repetitions. A window
-        contains L = 40 f(x) draws on average, where f is the density of the mixture. It is empty with
-        probability exp(-L). So the average is q(x) = P(y|x) (1 - exp(-L)) + exp(-L) / 2. This truth rewards
-        the prediction 1/2 where there is little data.
+        The paper estimates the truth as the fraction of a class among 100,000 draws in a window of
+        ±0.01. The value is 1/2 where the window is empty, and it is averaged over 1000 repetitions.
+        A window contains L = 40 f(x) draws on average, where f is the density of the mixture. It is
+        empty with probability exp(-L). So the average is q(x) = P(y|x) (1 - exp(-L)) + exp(-L) / 2.
+        This truth rewards the prediction 1/2 where there is little data.
         """
         logs = self.log_densities(X)
         empty = np.exp(-_DRAWS_PER_UNIT_DENSITY * np.exp(logs).mean(axis=1))[:, None]
@@ -198,8 +198,8 @@ class PlaneSimulation(ABC):
     def log_densities(self, X: np.ndarray, n: int | None = None) -> np.ndarray:
         """Return the log density of each class.
 
-        The edge of the box has probability 0. It counts as inside, because the paper's grid begins at -1
-        and needs a truth there.
+        The edge of the box has probability 0. It counts as inside, because the paper's grid begins
+        at -1 and needs a truth there.
 
         Parameters
         ----------

@@ -197,8 +197,8 @@ class FriedmanSimulation:
         Parameters
         ----------
         X : Float[n, d]
-            Features: d = 10 for number 1 and d = 4 for numbers 2 and 3. For numbers 2 and 3, x2 and x4
-            must not be 0; for number 3, x1 must not be 0 either.
+            Features: d = 10 for number 1 and d = 4 for numbers 2 and 3. For numbers 2 and 3, x2 and
+            x4 must not be 0; for number 3, x1 must not be 0 either.
 
         Returns
         -------
@@ -247,8 +247,8 @@ A sampled row has probability 0 of lying there.
 class Rosenbrock:
     """A Gamma regression whose mean is Rosenbrock's function.
 
-    Y ~ Gamma with mean f(x) = (a - x1)² + b (x2 - x1²)² and a constant shape parameter; x1 is uniform
-    on (-2, 2) and x2 on (-1, 5).
+    Y ~ Gamma with mean f(x) = (a - x1)² + b (x2 - x1²)² and a constant shape parameter; x1 is
+    uniform on (-2, 2) and x2 on (-1, 5).
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ class Rosenbrock:
     Notes
     -----
     Torres et al. (2024), "Model-free local recalibration of neural networks", Section 4.2, with a =
-    1, b = 10 and shape 100. The mean squared distance of y to the true mean is E f² / shape, which is
-    57.5 with these values. No prediction can have a smaller mean squared error.
+    1, b = 10 and shape 100. The mean squared distance of y to the true mean is E f² / shape, which
+    is 57.5 with these values. No prediction can have a smaller mean squared error.
 
     Examples
     --------

@@ -54,8 +54,8 @@ class ShapeCanvas:
     ) -> np.ndarray:
         """Paint ellipses and rectangles at random places.
 
-        A pixel belongs to a shape if its centre does. There is no anti-aliasing. A shape thinner than a
-        pixel is painted one pixel wide.
+        A pixel belongs to a shape if its centre does. There is no anti-aliasing. A shape thinner
+        than a pixel is painted one pixel wide.
 
         Parameters
         ----------
@@ -66,8 +66,8 @@ class ShapeCanvas:
         intensity : float
             Intensity of the pixels of the shapes, from 0 to 255.
         rng : Generator
-            Source of the places, which are uniform over the image, or over the places where the whole shape
-            fits, and of the angles.
+            Source of the places, which are uniform over the image, or over the places where the
+            whole shape fits, and of the angles.
 
         Returns
         -------
@@ -145,22 +145,22 @@ class Shapes:
     intensity : float, default=127.0
         Intensity of the pixels of the shape, from 0 to 255.
     rotated : bool, default=False
-        If True, each rectangle is turned by a random angle. The paper does not mention angles, and its
-        figure has none.
+        If True, each rectangle is turned by a random angle. The paper does not mention angles, and
+        its figure has none.
     inside : bool, default=True
         If True, centres are uniform where the whole shape fits. If False, they are uniform over the
         image, as in the paper's text.
 
     Notes
     -----
-    The text has centres "randomly sampled within a square with sides 100", which is the image. It does
-    not state what happens to shapes that cross the border. If the border cut them, 60 % of the
+    The text has centres "randomly sampled within a square with sides 100", which is the image. It
+    does not state what happens to shapes that cross the border. If the border cut them, 60 % of the
     rectangles would have other sides than those of the text, and 36 % of the circles would not be
     circles. A cut shape is like a shape with shorter axes. So the border would vary the axes in the
     training images too, and these axes are what the out-of-distribution ellipses are meant to vary
-    (:class:`kdgraph.data.ood.shifts.ShapeShifts`). Therefore shapes are whole by default. In both cases
-    every image shows its class, so the best possible error is 0: with the default sizes a cut rectangle
-    is at least 25 pixels wide, and a circle at most 20.
+    (:class:`kdgraph.data.ood.shifts.ShapeShifts`). Therefore shapes are whole by default. In both
+    cases every image shows its class, so the best possible error is 0: with the default sizes a cut
+    rectangle is at least 25 pixels wide, and a circle at most 20.
 
     P(y|x) is 0 or 1 on these images and not defined on others, so there is no posterior.
 
@@ -262,9 +262,9 @@ class PointCloud:
 
     Notes
     -----
-    The clouds of Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Figures 6 and
-    7. The paper has only their names and that "two dimensional projections look like" them. Sizes,
-    noise and classes are original to kdgraph.
+    The clouds of Tree-based Ensemble Learning for Out-of-distribution Detection (TOOD), Figures 6
+    and 7. The paper has only their names and that "two dimensional projections look like" them.
+    Sizes, noise and classes are original to kdgraph.
 
     Examples
     --------
