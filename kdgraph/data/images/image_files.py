@@ -49,7 +49,7 @@ _PICTURE_ERRORS = (
     zipfile.BadZipFile,
     RuntimeError,
 )
-"""Errors that Pillow and archives raise for invalid content; RuntimeError if a password is required."""
+"""Errors of Pillow and archives for invalid content; RuntimeError: a password is required."""
 
 
 def read_pictures(
@@ -117,7 +117,8 @@ def _iterate_pictures(
                     else error
                 )
                 raise DataError(
-                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason}; {way_out}"
+                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason};"
+                    f" {way_out}"
                 ) from error
             unreadable.append(str(name))
         else:
@@ -238,7 +239,7 @@ def list_image_files(path: Path) -> list[Path]:
 
 
 def _list_idx_files(folder: Path) -> list[Path]:
-    """Return the idx files of images; of a file and its compressed copy only the uncompressed one."""
+    """Return the idx files of images, without compressed copies of other files."""
     # In reverse order the uncompressed file comes last and replaces its compressed copies.
     idx = sorted((file for file in folder.iterdir() if _is_idx_file(file)), reverse=True)
     return sorted(
@@ -480,24 +481,25 @@ class ImageFiles:
                 override("dataset.size", [28, 28]) if size else override("dataset.channels", 1)
             )
             raise DataError(
-                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as {some}; make them"
-                f" equal: {way_out}"
+                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as {some};"
+                f" make them equal: {way_out}"
             )
         (shape,) = shapes
-        made = [match_image_shape(tuple(map(int, shape)), part.images) for part in parts]
-        done = sorted({words for _, all_of_it in made for words in all_of_it})
-        X = np.concatenate([images for images, _ in made])
+        matched = [match_image_shape(tuple(map(int, shape)), part.images) for part in parts]
+        done = sorted({words for _, changes in matched for words in changes})
+        X = np.concatenate([images for images, _ in matched])
         return (1 - X, ["inverted", *done]) if self.invert else (X, done)
 
     def _labels_and_roles(
         self, parts: Sequence[ImagePart]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Labels Int[n], classes [K], roles Int8[n] or None."""
+        """Return labels Int[n], classes [K], and roles Int8[n] or None."""
         from kdgraph.data.images.pixels import parse_image_labels
 
-        given, roles = [part.labels for part in parts], _concatenate_roles(parts)
-        labels = [one for one in given if one is not None]
-        if len(labels) == len(given):
+        labels = [part.labels for part in parts if part.labels is not None]
+        roles = _concatenate_roles(parts)
+        # Without labels for all images, or with one class only, nothing can be trained.
+        if len(labels) == len(parts):
             classes, y = np.unique(
                 parse_image_labels(np.concatenate(labels), path_argument(self.path)),
                 return_inverse=True,

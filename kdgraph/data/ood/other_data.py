@@ -158,7 +158,9 @@ class OtherDataset:
             self.source.prefetch(progress)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """Return one set with rows like the training rows, named after the other data set and its half.
+        """Return one set with rows like the training rows.
+
+        Its name is that of the other data set and of the half.
 
         Raises
         ------
@@ -186,7 +188,7 @@ class OtherDataset:
     def _draw_rows(
         self, rng: np.random.Generator
     ) -> tuple[np.ndarray, Dataset | None, dict[str, Any], np.ndarray | None]:
-        """Return rows in original units, their table, facts, and the positions of the rows in the table."""
+        """Return rows in original units, their table, facts, and positions in the table."""
         if isinstance(self.source, Simulation):
             facts = {"source": "simulation", "rows": f"{self.n:,} drawn"}
             return self.source.sample(self.n, rng)[0], None, facts, None
@@ -244,7 +246,7 @@ def _match_rows(
 def _match_images(
     train: Dataset, X: np.ndarray, shape: Sequence[int], name: str
 ) -> tuple[np.ndarray, list[str]]:
-    """Return images of the shape and type of the training rows, and a description of the changes."""
+    """Return images like the training rows, and a description of the changes."""
     try:
         X, done = match_image_shape(shape, X)
     except ValueError as error:
@@ -395,7 +397,7 @@ class CompositeOod:
                     progress(_skip_message(key, error))
 
     def absent(self) -> list[str]:
-        """Return the keys of the sources that will be skipped, as far as this is clear before the split.
+        """Return the keys of the sources that are known to be skipped before the split.
 
         The list is empty if ``missing`` is "refuse".
         """

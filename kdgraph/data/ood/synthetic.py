@@ -147,7 +147,7 @@ class Sphere:
         check_parameters(self)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """Yield one set for each radius, drawn when it is requested; ``params`` contains the radius."""
+        """Yield one set for each radius, with the radius in ``params``."""
         train = splits.train
         family = int(rng.integers(2**63))
         unit = largest_norm(numeric_rows(train)) if self.unit == "max_norm" else 1.0
@@ -203,7 +203,7 @@ class Annulus:
 
 
 class Box:
-    """Rows that are uniform in the box [low, high]^d outside of a smaller box around the training data.
+    """Rows that are uniform in the box [low, high]^d outside of a smaller box.
 
     The out-of-distribution region of Figure 1 of Dey et al. (2024), of any size.
 

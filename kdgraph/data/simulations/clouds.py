@@ -105,7 +105,7 @@ class Circles(_PlanarSklearnSimulation):
 
 
 class Blobs:
-    """Round Gaussian blobs, one for each class (``sklearn.datasets.make_blobs``), with their posterior.
+    """Round Gaussian blobs, one for each class (``sklearn.datasets.make_blobs``).
 
     Parameters
     ----------

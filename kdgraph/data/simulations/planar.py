@@ -222,7 +222,7 @@ class Spiral(PlaneSimulation):
         return logs
 
     def _log_angular_density(self, angle: np.ndarray, r: np.ndarray, n: int | None) -> np.ndarray:
-        """Return the log density of the angle given the radius, per radian: Float[m, 2] for both classes."""
+        """Return the log density, per radian, of the angle given the radius: Float[m, 2]."""
         sweep = 2 * np.pi * self.turns
         from_arm = (angle - sweep * r)[:, None] - np.array([0, np.pi])
         if n is None:
@@ -447,7 +447,7 @@ class CurveSimulation(ScatterSimulation):
 
     @abstractmethod
     def _curve_heights(self, t: np.ndarray) -> np.ndarray:
-        """Return the height of each class's curve at ``t``, an array of any shape: Float[..., K]."""
+        """Return the height of each class's curve at ``t`` of any shape: Float[..., K]."""
 
     def _draw_candidates(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         t = rng.uniform(-1, 1, len(labels))

@@ -113,7 +113,7 @@ class ShapeCanvas:
     def _covered_pixels(
         self, centre: np.ndarray, half: np.ndarray, axes: np.ndarray, *, box: bool
     ) -> np.ndarray:
-        """Return which pixels have their centre in the shape: Bool[m, size, size], rows of pixels first."""
+        """Return which pixels have their centre in the shape: Bool[m, size, size]."""
         pixel_centres = np.arange(self.size) + 0.5
         dx = (pixel_centres - centre[:, :1])[:, None, :]
         dy = (pixel_centres - centre[:, 1:])[:, :, None]
@@ -324,4 +324,4 @@ def _sample_squares(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 _OUTLINE_SAMPLERS = {"circles": _sample_circles, "lines": _sample_lines, "squares": _sample_squares}
-"""Functions that draw points, uniform in the angle or along the line: (Int[n], rng) → Float[n, 2]."""
+"""Functions that draw points uniformly along the shapes: (Int[n], rng) → Float[n, 2]."""
