@@ -1,9 +1,8 @@
-"""Pictures (PNG, JPEG and others) of a folder or a zip file, as arrays.
+"""Image files: pictures in a folder or a zip file, .npz files and idx files.
 
-Images of the user's own files as arrays: what kind of file it is, which rows train and test, how
-pixels lie.
-
-Images of the user's own: ``dataset=image_files dataset.path=pictures.zip``.
+``ImageFiles`` is the data set of the user's own images: ``dataset=image_files
+dataset.path=pictures.zip``. The functions find out the kind of a file, read its pixels and labels,
+and find the roles (training, calibration or test) of its rows.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _PICTURE_SUFFIXES = (
     ".ppm",
 )
 _GREY_MODES = {"1": "L", "L": "L", "LA": "L", "I;16": "I;16"}
-"""Modes of Pillow that are grey, and what each is read as; all others are read as colours."""
+"""Grey modes of Pillow, and the modes to which they are converted; all others become colours."""
 _PICTURE_ERRORS = (
     OSError,
     SyntaxError,
@@ -50,28 +49,39 @@ _PICTURE_ERRORS = (
     zipfile.BadZipFile,
     RuntimeError,
 )
-"""What Pillow and archives raise of content that is not what it should be; RuntimeError: it wants a
-password.
-"""
+"""Errors of Pillow and archives for invalid content; RuntimeError: a password is required."""
 
 
 def read_pictures(
     path: Path, unreadable: list[str] | None = None
 ) -> Iterator[tuple[np.ndarray, str, int]]:
-    """Each picture as UInt8[c, h, w], grey or in colours, with the folder that it is in and its
-    number, in the order of their names.
+    """Yield the pixels, the folder and the number of each picture, in the order of their names.
 
-    The number is the picture's place, from 0, among all names of pictures, those that cannot be
-    read too.
+    The number is the position of the picture, from 0, among the names of all pictures, including
+    those that cannot be read. Transparency is ignored. Names that begin with a dot or two
+    underscores, and files without the suffix of a picture, are left out.
 
-    Transparency is not read. What begins with a dot or two underscores is left out, as are files
-    that are no pictures by their ending. Pictures that cannot be read are left out too where
-    ``unreadable`` is a list, to which their names are added.
+    Parameters
+    ----------
+    path : Path
+        Folder or zip file.
+    unreadable : list of str or None, default=None
+        If it is a list, pictures that cannot be read are left out, and their names are appended to
+        it.
+
+    Yields
+    ------
+    pixels : UInt8[c, h, w]
+        Pixels, with 1 channel for grey and 3 for colours.
+    folder : str
+        Folder of the picture.
+    number : int
+        Position of the picture.
 
     Raises
     ------
     DataError
-        In one line, if there are none, or one cannot be read.
+        If there are no pictures, or one cannot be read and ``unreadable`` is None.
     """
     names = list_pictures(path)
     if not names:
@@ -89,6 +99,7 @@ def _iterate_pictures(
     opened: Callable[[PurePosixPath], IO[bytes]],
     unreadable: list[str] | None,
 ) -> Iterator[tuple[np.ndarray, str, int]]:
+    """Yield the same as ``read_pictures`` for the names, which ``opened`` opens."""
     from PIL import Image, UnidentifiedImageError
 
     for number, name in enumerate(names):
@@ -106,7 +117,8 @@ def _iterate_pictures(
                     else error
                 )
                 raise DataError(
-                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason}; {way_out}"
+                    f"{path_argument(path)}: {name} cannot be read as a picture: {reason};"
+                    f" {way_out}"
                 ) from error
             unreadable.append(str(name))
         else:
@@ -114,7 +126,7 @@ def _iterate_pictures(
 
 
 def list_pictures(path: Path) -> list[PurePosixPath]:
-    """Of a folder or a zip file, in order."""
+    """Return the sorted names of the pictures in a folder or a zip file."""
     if path.is_dir():
         found = [
             PurePosixPath(file.relative_to(path).as_posix())
@@ -136,12 +148,13 @@ def list_pictures(path: Path) -> list[PurePosixPath]:
 
 
 def _read_picture(file: IO[bytes]) -> np.ndarray:
-    """UInt8[1 or 3, h, w]."""
+    """Return the pixels of a picture, UInt8[1 or 3, h, w]."""
     from PIL import Image
 
     with Image.open(file) as picture:
         pixels = np.asarray(picture.convert(_GREY_MODES.get(picture.mode, "RGB")))
     if pixels.dtype == np.uint16:
+        # 16-bit grey: 65535 = 255 · 257.
         pixels = (pixels // 257).astype(np.uint8)
     return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
@@ -156,9 +169,7 @@ _NPZ_ARRAY_NAMES = {
     ("X", "y"): None,
     ("images", "labels"): None,
 }
-"""Names of the arrays of images and labels in .npz files, as they are published, and the role of
-their rows.
-"""
+"""Published names of the arrays of images and labels in .npz files, and the role of their rows."""
 _SUPPORTED_FILES = (
     ".npz, .zip, idx files (…-images-idx3-ubyte.gz), or a folder of pictures or idx files"
 )
@@ -170,11 +181,15 @@ class ImagePart:
 
     Attributes
     ----------
-    images : Float32[n, c, h, w] in [0, 1].
-    labels : [n] or None.
-    role : of all of them (:mod:`kdgraph.data.dataset`), or None where the file does not say it.
-    source_rows : Int[n], the place of each picture among the names of all pictures; None: images
-        are numbered part by part.
+    images : Float32[n, c, h, w]
+        Images in [0, 1].
+    labels : ndarray of shape [n] or None
+        Labels.
+    role : int or None
+        Role of all images (:mod:`kdgraph.data.dataset`); None if the file does not define it.
+    source_rows : Int[n] or None
+        Position of each picture among the names of all pictures. None: images are numbered part by
+        part.
     """
 
     images: np.ndarray
@@ -184,13 +199,14 @@ class ImagePart:
 
 
 def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[ImagePart]:
-    """All images of a file or folder that is there; of pictures see
-    :func:`~kdgraph.data.images.image_files.read_pictures`.
+    """Return all images of an existing file or folder.
+
+    Pictures are read by :func:`~kdgraph.data.images.image_files.read_pictures`.
 
     Raises
     ------
     DataError
-        In one line, if it is of no known kind, or cannot be read.
+        If the kind of the file is not supported, or the file cannot be read.
     """
     if path.suffix.lower() == ".npz":
         return list(_read_npz_parts(path))
@@ -209,8 +225,10 @@ def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[Im
 
 
 def list_image_files(path: Path) -> list[Path]:
-    """What :func:`read_image_parts` reads: the file, or the folder's pictures or idx files, and the
-    labels beside each file of images.
+    """Return the files that ``read_image_parts`` reads.
+
+    They are the file itself, or the folder's pictures or idx files, and the label file of each idx
+    file of images.
     """
     idx = _list_idx_files(path) if path.is_dir() else [path] if _is_idx_file(path) else []
     if idx:
@@ -221,10 +239,9 @@ def list_image_files(path: Path) -> list[Path]:
 
 
 def _list_idx_files(folder: Path) -> list[Path]:
-    """Its idx files of images; of a file and its compressed copy the file."""
-    idx = sorted(
-        (file for file in folder.iterdir() if _is_idx_file(file)), reverse=True
-    )  # the file comes last
+    """Return the idx files of images, without compressed copies of other files."""
+    # In reverse order the uncompressed file comes last and replaces its compressed copies.
+    idx = sorted((file for file in folder.iterdir() if _is_idx_file(file)), reverse=True)
     return sorted(
         {
             file.name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"): file
@@ -234,25 +251,27 @@ def _list_idx_files(folder: Path) -> list[Path]:
 
 
 def _is_idx_file(path: Path) -> bool:
-    """Whether the name is that of images in an idx file."""
+    """Return whether the name is that of an idx file of images."""
     return path.is_file() and "idx3" in path.name and "images" in path.name
 
 
 def _role_from_name(path: Path) -> int | None:
-    """By the names that MNIST's files have."""
-    before = path.name.rpartition("images")[0]
-    return TRAIN if "train" in before else TEST if "t10k" in before or "test" in before else None
+    """Return the role that the file name has in MNIST, or None."""
+    prefix = path.name.rpartition("images")[0]
+    return TRAIN if "train" in prefix else TEST if "t10k" in prefix or "test" in prefix else None
 
 
 def _read_idx_part(path: Path, role: int | None) -> ImagePart:
-    images, beside = read_idx(path), label_file_of(path)
+    """Read an idx file of images, and the label file with the matching name."""
+    images, label_file = read_idx(path), label_file_of(path)
     if images.ndim != 3:
         raise DataError(
             f"{path_argument(path)} must hold images [n, height, width], got shape {images.shape}"
         )
-    labels = None if beside is None else read_idx(beside)
+    labels = None if label_file is None else read_idx(label_file)
     if labels is not None and labels.ndim == 2:
-        labels = labels[:, 0]  # QMNIST says more of each digit than what it is
+        # QMNIST has further columns for each digit, such as its writer.
+        labels = labels[:, 0]
     return ImagePart(
         _scale_pixels(images[:, None], path_argument(path)),
         _check_image_labels(labels, len(images), path_argument(path)),
@@ -261,6 +280,7 @@ def _read_idx_part(path: Path, role: int | None) -> ImagePart:
 
 
 def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
+    """Yield a part for each array of images in a .npz file."""
     with open_npz(path) as arrays:
         named = [names for names in _NPZ_ARRAY_NAMES if names[0] in arrays.files]
         if not named:
@@ -282,7 +302,7 @@ def _read_npz_parts(path: Path) -> Iterator[ImagePart]:
 
 
 def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImagePart]:
-    """A part for each shape."""
+    """Return a part for each shape of the pictures."""
     by_shape: dict[tuple[int, ...], list[tuple[np.ndarray, str, int]]] = {}
     for picture in read_pictures(path, unreadable):
         by_shape.setdefault(picture[0].shape, []).append(picture)
@@ -299,7 +319,7 @@ def _read_picture_parts(path: Path, unreadable: list[str] | None) -> list[ImageP
 
 
 def _check_image_labels(labels: np.ndarray | None, n: int, where: str) -> np.ndarray | None:
-    """[n] labels, or None where there are none."""
+    """Return [n] labels, or None if there are none; raise DataError for another shape."""
     if labels is None:
         return None
     labels = labels[:, 0] if labels.shape == (n, 1) else labels
@@ -311,7 +331,7 @@ def _check_image_labels(labels: np.ndarray | None, n: int, where: str) -> np.nda
 
 
 def _to_channel_first(images: np.ndarray, where: str) -> np.ndarray:
-    """[n, c, h, w] of images with channels first, last or without an axis of their own."""
+    """Return images as [n, c, h, w], from channels first, channels last or no channel axis."""
     if images.ndim == 3:
         return images[:, None]
     if images.ndim == 4 and images.shape[1] in (1, 3):
@@ -323,12 +343,13 @@ def _to_channel_first(images: np.ndarray, where: str) -> np.ndarray:
 
 
 def _scale_pixels(images: np.ndarray, where: str) -> np.ndarray:
-    """Float32: integers from 0 to 255 divided by 255, other numbers as they are."""
+    """Return Float32 pixels in [0, 1]; integers are divided by 255."""
     if images.dtype.kind not in "biuf" or not images.size:
         raise DataError(f"{where} must hold numbers, got {images.dtype} of shape {images.shape}")
     brightest = 255 if images.dtype.kind in "iu" else 1
     low, high = float(images.min()), float(images.max())
-    if not (low >= 0 and high <= brightest):  # NaN neither
+    # The comparison is written so that NaN is rejected too.
+    if not (low >= 0 and high <= brightest):
         raise DataError(
             f"{where}: pixels must be integers from 0 to 255 or lie in [0, 1], got {low:g} to"
             f" {high:g}"
@@ -337,30 +358,41 @@ def _scale_pixels(images: np.ndarray, where: str) -> np.ndarray:
 
 
 class ImageFiles:
-    """Images in files: pictures in a folder or a .zip file, arrays in a .npz file, or idx files as
-    MNIST's.
+    """Images of files: pictures in a folder or a .zip file, arrays in a .npz file, or idx files.
 
-    Of pictures (PNG, JPEG and others) the folder that each is in is its label. A .npz file has the
-    arrays ``x`` and ``y``, ``images`` and ``labels``, ``x_train``, ``y_train``, ``x_test`` and
-    ``y_test``, or those of MedMNIST (``train_images``, …). Of an idx file of images the labels are
-    in the file of the same name but for ``labels``; of a folder all idx files are read, and their
-    names say what trains and what tests. Images without labels, or all with the same, have nothing
-    to learn: they only test, or are a set out of distribution.
+    The label of a picture (PNG, JPEG and others) is its folder. A .npz file has the arrays ``x``
+    and ``y``, ``images`` and ``labels``, ``x_train``, ``y_train``, ``x_test`` and ``y_test``, or
+    those of MedMNIST (``train_images``, …). The labels of an idx file of images are in the file of
+    the same name with ``labels``. All idx files of a folder are read, and their names define which
+    rows train and which test. Images without labels, or all with the same label, cannot train a
+    classifier. They serve only as test rows or as an out-of-distribution set.
 
     Parameters
     ----------
-    path : the file or folder, relative to the working directory.
-    size : height and width that images are resized to, bilinearly; None: as they are, all of them
-    equal.
-    channels : 1, grey from colours (Rec. 601 luma), or 3, grey repeated; None: as they are, all of
-    them equal.
-    invert : white for black and black for white: of what is drawn in black on white, where other
-    sets are white on black.
-    flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images,
-    in place of images Float32[n, c, h, w].
-    unreadable : what becomes of a picture that cannot be read. "refuse" is an error that names it;
-        "skip" goes on without it, warns, and says in the facts how many there are.
-    name : what runs are called; None: the file's name without its ending.
+    path : str
+        File or folder, relative to the working directory.
+    size : sequence of 2 ints or None, default=None
+        Height and width to which images are resized, bilinearly. None: images keep their size and
+        must all have the same.
+    channels : {1, 3} or None, default=None
+        1: grey from colours (Rec. 601 luma). 3: grey is repeated. None: images keep their channels
+        and must all have the same number.
+    invert : bool, default=False
+        If True, white and black are exchanged: for pictures in black on white, where other sets are
+        white on black.
+    flat : bool, default=False
+        If True, rows are vectors of pixels, Float64[n, c·h·w], for parents that do not support
+        images. If False, they are images Float32[n, c, h, w].
+    unreadable : {"refuse", "skip"}, default="refuse"
+        Treatment of a picture that cannot be read. "refuse" raises an error that names it. "skip"
+        leaves it out, warns, and records the number of such pictures in the facts.
+    name : str or None, default=None
+        Name of the data set in runs. None: the name of the file without its suffix.
+
+    Examples
+    --------
+    >>> ImageFiles("pictures.zip", size=(28, 28), channels=1).name
+    'pictures'
     """
 
     reads: ClassVar = {"path": list_image_files}
@@ -389,17 +421,19 @@ class ImageFiles:
             raise ParameterError(f"channels must be 1, 3 or null, got {channels}")
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise :class:`NotAtHand` before any run starts if the file or folder is not there."""
+        """Raise :class:`NotAtHand` before any run starts if the file or folder does not exist."""
         resolve_existing(self.path)
 
     def load(self) -> Dataset:
-        """All images.
+        """Return all images.
 
         Raises
         ------
-        NotAtHand, DataError
-            In one line, if the file is not there, or cannot be read, or images differ in size and
-            nothing says which they should have.
+        NotAtHand
+            If the file does not exist.
+        DataError
+            If the file cannot be read, or images differ in shape and ``size`` or ``channels`` is
+            not set.
         """
         path = resolve_existing(self.path)
         unreadable: list[str] = []
@@ -433,7 +467,7 @@ class ImageFiles:
         )
 
     def _with_common_shape(self, parts: Sequence[ImagePart]) -> tuple[np.ndarray, list[str]]:
-        """Float32[n, c, h, w] of all parts, and what was done to them, in words."""
+        """Return all images in one shape, Float32[n, c, h, w], and a description of the changes."""
         from kdgraph.data.images.pixels import match_image_shape
 
         shapes = {
@@ -447,24 +481,25 @@ class ImageFiles:
                 override("dataset.size", [28, 28]) if size else override("dataset.channels", 1)
             )
             raise DataError(
-                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as {some}; make them"
-                f" equal: {way_out}"
+                f"{path_argument(self.path)} has images of {len(shapes)} shapes, such as {some};"
+                f" make them equal: {way_out}"
             )
         (shape,) = shapes
-        made = [match_image_shape(tuple(map(int, shape)), part.images) for part in parts]
-        done = sorted({words for _, all_of_it in made for words in all_of_it})
-        X = np.concatenate([images for images, _ in made])
+        matched = [match_image_shape(tuple(map(int, shape)), part.images) for part in parts]
+        done = sorted({words for _, changes in matched for words in changes})
+        X = np.concatenate([images for images, _ in matched])
         return (1 - X, ["inverted", *done]) if self.invert else (X, done)
 
     def _labels_and_roles(
         self, parts: Sequence[ImagePart]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Labels Int[n], classes [K], roles Int8[n] or None."""
+        """Return labels Int[n], classes [K], and roles Int8[n] or None."""
         from kdgraph.data.images.pixels import parse_image_labels
 
-        given, roles = [part.labels for part in parts], _concatenate_roles(parts)
-        labels = [one for one in given if one is not None]
-        if len(labels) == len(given):
+        labels = [part.labels for part in parts if part.labels is not None]
+        roles = _concatenate_roles(parts)
+        # Without labels for all images, or with one class only, nothing can be trained.
+        if len(labels) == len(parts):
             classes, y = np.unique(
                 parse_image_labels(np.concatenate(labels), path_argument(self.path)),
                 return_inverse=True,
@@ -481,13 +516,16 @@ class ImageFiles:
 
 
 def _concatenate_source_rows(parts: Sequence[ImagePart]) -> np.ndarray | None:
-    """Int[n], where every part has them: pictures of several shapes are read shape by shape."""
+    """Return the source rows of all parts, Int[n], or None if a part has none.
+
+    Pictures of several shapes are read shape by shape.
+    """
     rows = [part.source_rows for part in parts if part.source_rows is not None]
     return np.concatenate(rows) if len(rows) == len(parts) else None
 
 
 def _concatenate_roles(parts: Sequence[ImagePart]) -> np.ndarray | None:
-    """Int8[n], where every part has one."""
+    """Return the roles of all rows, Int8[n], or None if a part has no role."""
     roles = [part.role for part in parts if part.role is not None]
     return (
         np.repeat(np.array(roles, dtype=np.int8), [len(part.images) for part in parts])

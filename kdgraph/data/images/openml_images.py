@@ -1,4 +1,4 @@
-"""Sets of images of openml.org: a column for each pixel, channel by channel, and the label."""
+"""Image data sets of openml.org, with a column for each pixel and one for the label."""
 
 from __future__ import annotations
 
@@ -19,32 +19,43 @@ if TYPE_CHECKING:
 
 
 _MAX_PIXEL_VALUE = 255
-"""The intensity that becomes 1."""
+"""Intensity that is scaled to 1."""
 
 
 class OpenmlImages:
-    """Images of openml.org: fetched once into the cache of openml-python, read from there.
+    """Images of openml.org, fetched once into the cache of openml-python and read from there.
 
-    The official training rows are taken to come first and then the official test rows, as these
-    sets are published; each keeps its role. Where another number of rows is there, it is a subset
-    whose order nobody promises: rows have no roles, and ``facts["subset"]`` says so.
+    The published sets list the official training rows first and then the official test rows. Each
+    row keeps this role. If the number of rows differs, the set is a subset with an unknown order.
+    Then the rows have no roles, and ``facts["subset"]`` contains a description.
 
     Parameters
     ----------
-    name : what the user calls it.
-    id : of the data set, as in openml.org/d/554.
-    shape : channels, height and width of an image.
-    official : numbers of official training and test rows.
-    flat : whether rows are vectors of pixels, Float64[n, c·h·w], for parents that take no images,
-        in place of images Float32[n, c, h, w].
+    name : str
+        Name of the data set.
+    id : int
+        Number of the data set, as in openml.org/d/554.
+    shape : sequence of 3 ints
+        Channels, height and width of an image.
+    official : sequence of 2 ints
+        Numbers of official training and test rows.
+    flat : bool, default=False
+        If True, rows are vectors of pixels, Float64[n, c·h·w], for parents that do not support
+        images. If False, they are images Float32[n, c, h, w].
 
     Notes
     -----
-    Which layout the columns of a set in colour have is found out from the images
-    (:func:`kdgraph.data.images.pixels.infer_pixel_layout`), since OpenML's sets differ and do not say:
-    published notebooks read CIFAR-10 channel by channel, and SVHN pixel by pixel.
+    The layout of the columns of a set in colour is inferred from the images
+    (:func:`kdgraph.data.images.pixels.infer_pixel_layout`), because OpenML's sets differ and do not
+    document it: published notebooks read CIFAR-10 channel by channel, and SVHN pixel by pixel.
 
-    The order of the rows was checked of MNIST alone, by its first labels.
+    The order of the rows was checked for MNIST only, by its first labels.
+
+    Examples
+    --------
+    >>> images = OpenmlImages("mnist", 554, (1, 28, 28), (60000, 10000))
+    >>> images.name, images.flat
+    ('mnist', False)
     """
 
     def __init__(
@@ -70,23 +81,26 @@ class OpenmlImages:
             )
 
     def prefetch(self, progress: FetchProgress | None = None) -> None:
-        """Make sure that the images are on this machine.
+        """Fetch the images if they are not on this machine.
 
         Raises
         ------
-        NotAtHand : in one line, if they cannot be had.
+        NotAtHand
+            If they cannot be fetched.
         """
         from kdgraph.data.openml.client import fetch_dataset
 
         fetch_dataset(self.id, progress)
 
     def load(self) -> Dataset:
-        """All rows; fetched first if they are not there.
+        """Return all rows, and fetch them first if they are not on this machine.
 
         Raises
         ------
-        NotAtHand, DataError : in one line, if they cannot be had, or are no images of this shape
-            with intensities from 0 to 255.
+        NotAtHand
+            If they cannot be fetched.
+        DataError
+            If they are not images of this shape with intensities from 0 to 255.
         """
         from kdgraph.data.images.pixels import infer_pixel_layout, read_pixel_table, reshape_pixels
         from kdgraph.data.openml.client import fetch_dataset
@@ -107,6 +121,7 @@ class OpenmlImages:
         )
 
     def _shape_of(self, pixels: np.ndarray, where: str) -> tuple[int, int, int]:
+        """Return channels, height and width, or raise DataError if they do not fit the columns."""
         c, h, w = map(int, self.shape)
         if math.prod((c, h, w)) != pixels.shape[1]:
             rule = f"needs {c * h * w} columns of pixels"
@@ -117,7 +132,7 @@ class OpenmlImages:
         return c, h, w
 
     def _roles(self, n: int) -> np.ndarray | None:
-        """Int8[n]: the official roles, or None of a subset."""
+        """Return the official roles, Int8[n], or None for a subset."""
         train, test = self.official
         return (
             np.repeat(np.array([TRAIN, TEST], dtype=np.int8), [train, test])
@@ -126,6 +141,7 @@ class OpenmlImages:
         )
 
     def _facts(self, data: OpenmlData, n: int, layout: PixelLayout) -> dict[str, Any]:
+        """Return the facts of the data set."""
         facts: dict[str, Any] = {
             **data.facts,
             "image_shape": list(map(int, self.shape)),

@@ -1,5 +1,7 @@
-"""Rows that are not from the training distribution: far fields, noise, shifts, classes left out,
-other data, several of these.
+"""Sources of rows that are out of distribution (OOD).
+
+They are points far away from the training rows, noise, shifted test rows, left-out classes, rows of
+other data sets, and combinations of these.
 """
 
 from kdgraph.data.ood.other_data import CompositeOod, LeftOutClasses, OtherDataset

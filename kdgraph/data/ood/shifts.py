@@ -1,8 +1,8 @@
-"""Test rows that are moved out of the training distribution: by the loss of the dependence of their
-features, or by a shift.
+"""Out-of-distribution rows that are shifted test rows or shifted images of shapes.
 
-Images that leave the training distribution by degrees in what they mean: other intensities, blends,
-other shapes.
+``PermutedColumns`` removes the dependence between the features of test rows. ``ShiftedRows`` scales
+and shifts test rows. Both are original to kdgraph. ``ShapeShifts`` paints images with other
+intensities, blends and other shapes (Dey et al. 2024, Figure 3 D to F).
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ from kdgraph.parameters import Count, NonNegative, Positive, Range, Share, check
 
 
 class PermutedColumns:
-    """Test rows whose columns are permuted, each by a permutation of its own: every marginal stays,
-    and all dependence goes.
+    """Test rows whose columns are permuted independently of each other.
 
-    Ours, for tables; of images the columns are pixels. Categories and missing values are permuted
-    as numbers are. What looks at one feature at a time cannot tell these rows from test rows; a row
-    may still happen to be one that the data could have.
+    Every marginal distribution stays the same, and all dependence is lost. The columns of images
+    are their pixels. Categories and missing values are permuted like numbers.
 
     Parameters
     ----------
-    n : rows; all test rows where there are fewer.
+    n : int, default=1000
+        Number of rows; all test rows if there are fewer.
+
+    Notes
+    -----
+    Original to kdgraph, for tables. A detector that looks at one feature at a time cannot separate
+    these rows from test rows. A permuted row may by chance be one that the data could contain.
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -39,25 +43,32 @@ class PermutedColumns:
         check_parameters(self)
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows."""
+        """Return one set with rows like the training rows."""
         drawn, rows = _draw_test_rows(splits.test, self.n, rng)
         return [OodSet("permuted", rng.permuted(drawn.X, axis=0), facts={"rows": rows})]
 
 
 class ShiftedRows:
-    """Test rows that are blown up and shifted: scale · (x - mean) + mean ± shift · std, feature by
-    feature.
+    """Test rows that are scaled around the training mean and shifted.
 
-    Ours, for tables. Mean and standard deviation are those of the training rows. The sign is drawn
-    once for each feature, so that all rows move together. A feature that is constant in training is
-    not shifted, categories and missing values stay as they are, and pixels may leave [0, 1].
+    Each feature becomes scale · (x - mean) + mean ± shift · std. Mean and standard deviation are
+    those of the training rows. The sign is drawn once for each feature, so that all rows move
+    together. A feature that is constant in training is not shifted. Categories and missing values
+    do not change, and pixels may leave [0, 1].
 
     Parameters
     ----------
-    scale : what distances from the training mean are multiplied by.
-    shift : in standard deviations of each feature. In d features it is shift · √d in units of the
-        Mahalanobis distance, if they are independent.
-    n : rows; all test rows where there are fewer.
+    scale : float, default=1.5
+        Factor of the distances from the training mean.
+    shift : float, default=1.0
+        Shift in standard deviations of each feature. For d independent features it is shift · √d in
+        units of the Mahalanobis distance.
+    n : int, default=1000
+        Number of rows; all test rows if there are fewer.
+
+    Notes
+    -----
+    Original to kdgraph, for tables.
     """
 
     def __init__(self, scale: Positive = 1.5, shift: NonNegative = 1.0, n: Count = 1000) -> None:
@@ -72,7 +83,13 @@ class ShiftedRows:
             )
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
-        """One set with rows like the training rows."""
+        """Return one set with rows like the training rows.
+
+        Raises
+        ------
+        DataError
+            If the training rows have no numeric feature.
+        """
         train = splits.train
         if train.is_categorical.all() and train.is_categorical.size:
             raise DataError(
@@ -93,51 +110,60 @@ class ShiftedRows:
 
 
 def _draw_test_rows(test: Dataset, n: int, rng: np.random.Generator) -> tuple[Dataset, str]:
-    """Rows drawn without replacement, and how many of how many."""
+    """Draw test rows without replacement, and describe how many were drawn."""
     chosen = rng.choice(len(test.y), min(n, len(test.y)), replace=False)
     return test.rows(chosen), f"made of {len(chosen):,} of {len(test.y):,} test rows"
 
 
 def _mean_and_std(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each feature of Float[n, …] in float64, over the values that
-    are known; 0 where there is none.
+    """Return mean and standard deviation of each feature of Float[n, …], in float64.
+
+    Missing values are left out. Both are 0 for a feature without values.
     """
-    known = ~np.isnan(X)
-    n = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, X, 0.0).sum(axis=0, dtype=np.float64) / n
-    return mean, np.sqrt((np.where(known, X - mean, 0.0) ** 2).sum(axis=0, dtype=np.float64) / n)
+    is_present = ~np.isnan(X)
+    n = np.maximum(is_present.sum(axis=0), 1)
+    mean = np.where(is_present, X, 0.0).sum(axis=0, dtype=np.float64) / n
+    return mean, np.sqrt(
+        (np.where(is_present, X - mean, 0.0) ** 2).sum(axis=0, dtype=np.float64) / n
+    )
 
 
 _HalfAxis = Annotated[float, Range(0.01)]
-"""Half of an ellipse's width, in pixels: a circle's radius is both of its axes."""
+"""Half of an ellipse's width, in pixels; for a circle it is the radius."""
 
 
 class ShapeShifts:
-    """The three shifts of Dey et al. (2024), "Deep discriminative to kernel density graph", Figure
-    3 D to F, Section 5.2.1, a set a value.
+    """The three shifts of images of shapes of Dey et al. (2024), with one set for each value.
 
-    Images have the size and the channels of the training images, which must be
-    :class:`kdgraph.data.simulations.Shapes`; radius, sides, intensity, rotated and inside must be
-    as there.
+    The training images must be :class:`kdgraph.data.simulations.Shapes`. The shifted images have
+    their size and channels; ``radius``, ``sides``, ``intensity``, ``rotated`` and ``inside`` must
+    have the same values as there.
 
     Parameters
     ----------
-    intensities : sets "intensity": circles and rectangles as in training, painted with another
-    intensity, of 255 (panel D).
-    epsilons : sets "blend": ε · circle + (1 - ε) · rectangle of two independent images (Eq. 20,
-    panel E).
-    axes : sets "ellipse": ellipses of this half width and of half height ``radius``, in pixels
-        (panel F). Below half a pixel an ellipse is painted one pixel wide.
-    n : images of each set.
-    radius, sides, intensity, rotated, inside : of the data set.
+    intensities : sequence of floats
+        Intensities, from 0 to 255, of the sets "intensity": circles and rectangles as in training
+        with another intensity (panel D).
+    epsilons : sequence of floats
+        Weights ε of the sets "blend": ε · circle + (1 - ε) · rectangle of two independent images
+        (Eq. 20, panel E).
+    axes : sequence of floats
+        Half widths, in pixels, of the sets "ellipse", whose half height is ``radius`` (panel F).
+        Below half a pixel an ellipse is painted one pixel wide.
+    n : int, default=200
+        Number of images of each set.
+    radius, sides, intensity, rotated, inside
+        Parameters of the data set.
 
     Notes
     -----
-    The text of panel D adds a shift to all RGB values of an image "similar to the training points",
-    while every background is 0; here the background stays 0 and only the shape's intensity changes.
+    Dey et al. (2024), "Deep discriminative to kernel density graph", Section 5.2.1, Figure 3 D to
+    F. The text of panel D adds a shift to all RGB values of an image "similar to the training
+    points", while every background is 0. Here the background stays 0, and only the intensity of the
+    shape changes.
 
-    A set's generator is made from the family and the value, so that values can be added or left out
-    without a change to the other sets.
+    The generator of a set depends on the family and the value, so adding or removing values does
+    not change the other sets.
     """
 
     def __init__(
@@ -184,8 +210,14 @@ class ShapeShifts:
             raise ParameterError(f"sides must be a width and a height, got {list(sides)}")
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> Iterator[OodSet]:
-        """One set for each value, drawn when it is asked for: 200 images of 3 × 100 × 100 are 24
-        MB, and there are 41 sets.
+        """Yield one set for each value, drawn when it is requested.
+
+        A set of 200 images of 3 × 100 × 100 takes 24 MB, and there are 41 sets by default.
+
+        Raises
+        ------
+        DataError
+            If the training rows are not square images.
         """
         train = splits.train
         canvas = self._canvas(train)
@@ -206,6 +238,7 @@ class ShapeShifts:
                 yield OodSet(name, X, {parameter: value}, tuple(map(float, id_values)))
 
     def _canvas(self, train: Dataset) -> ShapeCanvas:
+        """Return a canvas of the size and channels of the training images."""
         if not train.are_images or train.X.shape[2] != train.X.shape[3]:
             rows = f"{train.name} has rows of shape {train.X.shape[1:]}"
             raise DataError(
@@ -217,27 +250,29 @@ class ShapeShifts:
     def _paint_intensity_shift(
         self, intensity: float, canvas: ShapeCanvas, rng: np.random.Generator
     ) -> np.ndarray:
+        """Paint circles and rectangles of another intensity."""
         is_box = balanced_labels(self.n, 2, rng) == 1
         return canvas.paint(half_axes(is_box, self.radius, self.sides), is_box, intensity, rng)
 
     def _paint_blend(
         self, epsilon: float, canvas: ShapeCanvas, rng: np.random.Generator
     ) -> np.ndarray:
-        """Eq. 20."""
-        shares = []
-        for is_box, share in (
+        """Paint blends of a circle and a rectangle (Eq. 20)."""
+        layers = []
+        for is_box, weight in (
             (np.zeros(self.n, dtype=bool), epsilon),
             (np.ones(self.n, dtype=bool), 1 - epsilon),
         ):
-            shares.append(
+            layers.append(
                 canvas.paint(
-                    half_axes(is_box, self.radius, self.sides), is_box, share * self.intensity, rng
+                    half_axes(is_box, self.radius, self.sides), is_box, weight * self.intensity, rng
                 )
             )
-        return shares[0] + shares[1]
+        return layers[0] + layers[1]
 
     def _paint_ellipses(
         self, axis: float, canvas: ShapeCanvas, rng: np.random.Generator
     ) -> np.ndarray:
+        """Paint ellipses of another half width."""
         half = np.tile([axis, float(self.radius)], (self.n, 1))
         return canvas.paint(half, np.zeros(self.n, dtype=bool), self.intensity, rng)
