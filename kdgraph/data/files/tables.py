@@ -52,8 +52,8 @@ def parse_number_column(cells: pd.Series) -> pd.Series:
     Returns
     -------
     Series
-        Int64[n] or UInt64[n] if all cells are integers. Text if an integer needs more than 64 bits or
-        a cell is not a number. Otherwise Float64[n].
+        Int64[n] or UInt64[n] if all cells are integers. Text if an integer needs more than 64 bits
+        or a cell is not a number. Otherwise Float64[n].
 
     Examples
     --------
@@ -322,7 +322,8 @@ def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:
     levels = [name for name in frame.index.names if name is not None]
     if duplicates := [str(name) for name in levels if name in frame.columns]:
         raise DataError(
-            f"{source}: the index and a column are both named '{duplicates[0]}'; give each its own name"
+            f"{source}: the index and a column are both named '{duplicates[0]}'; give each its"
+            " own name"
         )
     return (
         frame.reset_index(level=levels).reset_index(drop=True)
