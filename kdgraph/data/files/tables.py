@@ -404,7 +404,8 @@ def _table_format_error(
 ) -> DataError:
     """Return the error for a file whose rows do not all fit the header."""
     if field_counts := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
-        cells = f"line {field_counts[2]} has {field_counts[3]} cells, and those before it {field_counts[1]}"
+        expected, line, observed = field_counts.groups()
+        cells = f"line {line} has {observed} cells, and those before it {expected}"
     elif "does not match" in str(error):
         cells = f"some rows have more cells than the header, which has {n_names}"
     else:

@@ -217,7 +217,10 @@ _DATE_PATTERN = re.compile(
     re.IGNORECASE,
 )
 """Pattern of a day, with or without a time, of a month of a year, or of a time of day."""
-_CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD|HKD|Rs\\.?"
+_CURRENCY_CODES = (
+    "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD"
+    r"|HKD|Rs\.?"
+)
 _CURRENCY_PREFIX = re.compile(rf"(?:{_CURRENCY_CODES})\s*|R(?=\$)")
 _CURRENCY_SUFFIX = re.compile(rf"\s*(?:{_CURRENCY_CODES})")
 _DIGITS_PATTERN = re.compile(
