@@ -31,8 +31,8 @@ from kdgraph.errors import DataError
 def open_npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     """Open a .npz file whose arrays, of any shape [n, …], are read by name.
 
-    Only the arrays that the caller accesses are read, so a file of a thousand arrays costs as little
-    as a file with the one that is needed.
+    Only the arrays that the caller accesses are read, so a file of a thousand arrays costs as
+    little as a file with the one that is needed.
 
     Parameters
     ----------
@@ -141,7 +141,8 @@ def read_idx(path: Path) -> np.ndarray:
             magic = file.read(4)
             if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _IDX_DTYPES:
                 raise DataError(
-                    f"{path_argument(path)} is not an idx file: it begins with {magic.hex(' ') or 'nothing'}"
+                    f"{path_argument(path)} is not an idx file: it begins with"
+                    f" {magic.hex(' ') or 'nothing'}"
                 )
             header = file.read(4 * magic[3])
             shape = tuple(np.frombuffer(header[: len(header) // 4 * 4], ">u4").astype(int).tolist())

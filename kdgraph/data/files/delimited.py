@@ -107,7 +107,8 @@ class DelimitedLayout:
         source : str
             How the message names the file.
         is_input : bool, default=False
-            Whether the file contains new rows for a prediction. No key of a data set can be given for it.
+            Whether the file contains new rows for a prediction. No key of a data set can be given
+            for it.
         """
         if len(self.names) != 1:
             return

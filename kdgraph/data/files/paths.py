@@ -61,7 +61,7 @@ def codec_name(encoding: str) -> str:
 
 
 def encoding_from_bom(start: bytes) -> str | None:
-    """Return the encoding whose byte-order mark ``start`` begins with: utf-8, utf-16, utf-32 or None."""
+    """Return the encoding whose byte-order mark ``start`` begins with, or None."""
     return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
 
 
@@ -87,7 +87,8 @@ def codec_without_bom(source: str, start: bytes, codec: str) -> str:
         return codec
     if not codec.startswith(bom_encoding):
         raise DataError(
-            f"{source} is text in {bom_encoding.upper()}; give {override('dataset.encoding', bom_encoding)}"
+            f"{source} is text in {bom_encoding.upper()}; give"
+            f" {override('dataset.encoding', bom_encoding)}"
         )
     return "utf-8-sig" if bom_encoding == "utf-8" else bom_encoding
 
@@ -208,7 +209,8 @@ def checked_suffix(path: Path, allowed: Sequence[str], key: str = "path") -> str
         endings.pop()
     if not endings or endings[-1] not in allowed:
         raise DataError(
-            f"{path_argument(path, key)}: the ending of a file determines its kind, and must be one of"
+            f"{path_argument(path, key)}: the ending of a file determines its kind, and must be"
+            " one of"
             f" {', '.join(allowed)}"
         )
     return endings[-1]
@@ -301,7 +303,8 @@ def _check_decodable(path: Path, file: IO[bytes], codec: str, encoding: str) -> 
             way_out = "; it may be dataset.encoding=latin-1" if codec.startswith("utf-8") else ""
             byte = f"byte {position:,} (0x{error.object[error.start]:02x})"
             raise DataError(
-                f"{path_argument(path)} is not text in {encoding}: {byte} cannot be decoded{way_out}"
+                f"{path_argument(path)} is not text in {encoding}: {byte} cannot be"
+                f" decoded{way_out}"
             ) from error
         except UnicodeError as error:
             raise DataError(f"{path_argument(path)} is not text in {encoding}: {error}") from error

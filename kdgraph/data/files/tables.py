@@ -52,8 +52,8 @@ def parse_number_column(cells: pd.Series) -> pd.Series:
     Returns
     -------
     Series
-        Int64[n] or UInt64[n] if all cells are integers. Text if an integer needs more than 64 bits or
-        a cell is not a number. Otherwise Float64[n].
+        Int64[n] or UInt64[n] if all cells are integers. Text if an integer needs more than 64 bits
+        or a cell is not a number. Otherwise Float64[n].
 
     Examples
     --------
@@ -322,7 +322,8 @@ def index_as_columns(source: str, frame: pd.DataFrame) -> pd.DataFrame:
     levels = [name for name in frame.index.names if name is not None]
     if duplicates := [str(name) for name in levels if name in frame.columns]:
         raise DataError(
-            f"{source}: the index and a column are both named '{duplicates[0]}'; give each its own name"
+            f"{source}: the index and a column are both named '{duplicates[0]}'; give each its"
+            " own name"
         )
     return (
         frame.reset_index(level=levels).reset_index(drop=True)
@@ -403,7 +404,8 @@ def _table_format_error(
 ) -> DataError:
     """Return the error for a file whose rows do not all fit the header."""
     if field_counts := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)):
-        cells = f"line {field_counts[2]} has {field_counts[3]} cells, and those before it {field_counts[1]}"
+        expected, line, observed = field_counts.groups()
+        cells = f"line {line} has {observed} cells, and those before it {expected}"
     elif "does not match" in str(error):
         cells = f"some rows have more cells than the header, which has {n_names}"
     else:

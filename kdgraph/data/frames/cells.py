@@ -55,7 +55,7 @@ class MissingCells:
 
     @classmethod
     def from_cells(cls, cells: Iterable[str | float]) -> MissingCells:
-        """Return the missing cells that a user lists; ``-1`` is both a number and the text ``-1``."""
+        """Return the missing cells of a list; ``-1`` is both a number and the text ``-1``."""
         cells = list(cells)
         words = {format_cell(cell) for cell in cells}
         numbers = pd.to_numeric(pd.Series(sorted(words), dtype=object), errors="coerce").to_numpy(
@@ -83,7 +83,7 @@ def format_cell(value: Any) -> str:
 
 
 def is_real_dtype(dtype: Any) -> bool:
-    """Return whether a column of this type contains real numbers; truth values are not real numbers."""
+    """Return whether a column of this type contains real numbers and not truth values."""
     return is_numeric_dtype(dtype) and not is_bool_dtype(dtype) and not is_complex_dtype(dtype)
 
 
@@ -217,7 +217,10 @@ _DATE_PATTERN = re.compile(
     re.IGNORECASE,
 )
 """Pattern of a day, with or without a time, of a month of a year, or of a time of day."""
-_CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD|HKD|Rs\\.?"
+_CURRENCY_CODES = (
+    "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|RUB|TRY|SGD"
+    r"|HKD|Rs\.?"
+)
 _CURRENCY_PREFIX = re.compile(rf"(?:{_CURRENCY_CODES})\s*|R(?=\$)")
 _CURRENCY_SUFFIX = re.compile(rf"\s*(?:{_CURRENCY_CODES})")
 _DIGITS_PATTERN = re.compile(
@@ -327,9 +330,9 @@ class DominantForm(NamedTuple):
     Attributes
     ----------
     sort : TextForm or None
-        Form of the texts in more than half of the rows: "number" if most are plain numbers, "date" if
-        most are dates, and another form if most are numbers and some of these are written in that
-        form. None if there is no majority.
+        Form of the texts in more than half of the rows: "number" if most are plain numbers, "date"
+        if most are dates, and another form if most are numbers and some of these are written in
+        that form. None if there is no majority.
     unit : str
         Unit of the numbers, if the form is "unit".
     first : int

@@ -64,22 +64,23 @@ class ColumnOptions:
         are features too, unless ``drop`` contains them. Columns of the target may be among them;
         :attr:`Dataset.facts` then lists these.
     split_at : sequence of float, default=()
-        The last number of ``split_column`` that trains, and the last that calibrates. Rows with larger
-        numbers test. Empty if the column contains words.
+        The last number of ``split_column`` that trains, and the last that calibrates. Rows with
+        larger numbers test. Empty if the column contains words.
     first_numeric : int or None, default=None
-        Number of features to use, the first numeric ones of the table, so that tables with different
-        columns have equally many.
+        Number of features to use, the first numeric ones of the table, so that tables with
+        different columns have equally many.
     parse_dates : sequence of str, default=()
         Columns of dates or times. They become days since 1970-01-01 in UTC, and times of day become
         fractions of a day.
     date_format : str or None, default=None
-        Format of these columns for ``datetime.strptime``, such as ``%d/%m/%Y``. None infers the format
-        that all cells of a column have.
+        Format of these columns for ``datetime.strptime``, such as ``%d/%m/%Y``. None infers the
+        format that all cells of a column have.
 
     Raises
     ------
     DataError
-        If ``split_at`` is given without ``split_column``, or ``date_format`` without ``parse_dates``.
+        If ``split_at`` is given without ``split_column``, or ``date_format`` without
+        ``parse_dates``.
     """
 
     task: TaskSetting = "auto"
@@ -99,7 +100,8 @@ class ColumnOptions:
     def __post_init__(self) -> None:
         if len(self.split_at) and self.split_column is None:
             raise DataError(
-                "dataset.split_at defines where roles end in the numbers of dataset.split_column, and"
+                "dataset.split_at defines where roles end in the numbers of"
+                " dataset.split_column, and"
                 " that names no column"
             )
         if self.date_format is not None and not len(self.parse_dates):
@@ -125,7 +127,8 @@ def from_frame(
     name : str
         Name of the data set, for its messages.
     frame : DataFrame, [n, columns]
-        Numbers and truth values become numeric features; text and categories become categorical ones.
+        Numbers and truth values become numeric features; text and categories become categorical
+        ones.
     target : str or sequence of str
         Column of the labels; or several of numbers or truth values, of which the largest counts.
     options : ColumnOptions
@@ -138,8 +141,8 @@ def from_frame(
     Returns
     -------
     Dataset
-        X is Float64[n, d] with the codes of the sorted values where a feature is categorical, and NaN
-        where a cell is missing.
+        X is Float64[n, d] with the codes of the sorted values where a feature is categorical, and
+        NaN where a cell is missing.
 
     Raises
     ------
@@ -176,7 +179,8 @@ def from_frame(
     if features.shape[1] == 0:
         excluded_columns = f"the {len(frame.columns) - len(targets)} columns put aside"
         raise DataError(
-            f"{name}: no feature is left besides the target '{some(targets)}' and {excluded_columns}"
+            f"{name}: no feature is left besides the target '{some(targets)}' and"
+            f" {excluded_columns}"
         )
     group_columns = column_names(options.group)
     shared_columns = [column for column in group_columns if column in targets]
@@ -283,7 +287,7 @@ def _prescribed_roles(name: str, frame: pd.DataFrame, options: ColumnOptions) ->
 
 
 def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with column names as text; raise DataError for duplicates or without rows."""
+    """Return the frame with text as column names; raise DataError if names repeat."""
     columns = [str(column) for column in frame.columns]
     if duplicates := sorted(
         {column for column in columns if columns.count(column) > 1}
@@ -291,7 +295,8 @@ def _stringify_columns(name: str, frame: pd.DataFrame) -> pd.DataFrame:
         else ()
     ):
         raise DataError(
-            f"{name}: several columns have the same name ({some(duplicates)}); give each column its own"
+            f"{name}: several columns have the same name ({some(duplicates)}); give each column"
+            " its own"
         )
     if len(frame) == 0:
         raise DataError(f"{name}: the table has {len(columns)} columns and no rows")
@@ -338,7 +343,8 @@ def _check_column_names(
             column for column in options.parse_dates if column in columns_by_key[key]
         ]:
             raise DataError(
-                f"{name}: '{shared_columns[0]}' is in dataset.parse_dates, and dataset.{key} names it too; it"
+                f"{name}: '{shared_columns[0]}' is in dataset.parse_dates, and dataset.{key}"
+                " names it too; it"
                 " can be one of both"
             )
 

@@ -21,7 +21,7 @@ from kdgraph.overrides import override
 from kdgraph.wording import some
 
 ISO_FORMAT, DURATION_FORMAT = "ISO8601", "duration"
-"""Formats of columns without a format string: ISO 8601, which pandas reads as one, and durations."""
+"""Formats of columns without a format string: ISO 8601 and durations."""
 _DATE_FORMATS = (
     *(
         "%Y-%m-%d",
@@ -177,8 +177,8 @@ def convert_dates(
     settings : ColumnSettings
         Lists of the user: the columns of dates or times, and the cells to read as missing.
     date_format : str or None
-        Format of the columns for ``datetime.strptime``. None infers the format in which all cells are
-        dates.
+        Format of the columns for ``datetime.strptime``. None infers the format in which all cells
+        are dates.
 
     Raises
     ------

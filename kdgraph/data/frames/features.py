@@ -1,4 +1,4 @@
-"""Encoding of the features of a data frame as floats, and detection of columns that number the rows.
+"""Encoding of features as floats, and detection of columns that number the rows.
 
 Numbers keep their values. Names become the codes of their sorted values. Missing cells become NaN.
 A column that numbers the rows carries no information about new rows, but in training it often
@@ -122,7 +122,8 @@ def _encode_column(
     dtype = column.dtype
     if is_complex_dtype(dtype):
         raise DataError(
-            f"{reference} holds complex numbers; split them into real columns, or {reference.dropped()}"
+            f"{reference} holds complex numbers; split them into real columns, or"
+            f" {reference.dropped()}"
         )
     if kind == "categorical":
         return _category_codes(column, missing)
@@ -146,7 +147,7 @@ def _encode_column(
 def _encode_text_column(
     reference: ColumnReference, column: pd.Series, kind: ColumnKind | None, missing: MissingCells
 ) -> tuple[np.ndarray, CategoryNames]:
-    """Return a column of text or objects as floats: numbers if all cells are numbers, else codes."""
+    """Return a column of text as floats: numbers if all cells are numbers, else codes."""
     codes, values = _factorize(reference, column)
     inferred_type = infer_dtype(values, skipna=True)
     if inferred_type in ("date", "datetime", "datetime64", "time", "timedelta", "period"):
@@ -197,7 +198,8 @@ def _check_integer_digits(source: str, texts: np.ndarray, way_out: str) -> None:
         > 1
     ):
         raise DataError(
-            f"{source} has whole numbers of more digits than double precision has ({long_integers[0]});"
+            f"{source} has whole numbers of more digits than double precision has"
+            f" ({long_integers[0]});"
             f" {way_out}"
         )
 
@@ -243,7 +245,7 @@ def sorted_codes(
 
 
 def _missing_mask(values: np.ndarray, words: Iterable[str], numbers: np.ndarray) -> np.ndarray:
-    """Return which of the numbers are read as missing, Bool[m]; integers are compared as integers."""
+    """Return which numbers are read as missing, Bool[m]; integers are compared exactly."""
     if values.dtype.kind == "f":
         return np.isin(values, numbers)
     missing_integers = {int(word) for word in words if INTEGER_PATTERN.fullmatch(word)} | {
@@ -257,13 +259,14 @@ def _missing_mask(values: np.ndarray, words: Iterable[str], numbers: np.ndarray)
 
 
 def _factorize(reference: ColumnReference, column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Return codes Int[n], -1 for missing cells, and the distinct cells in order of first occurrence."""
+    """Return codes Int[n], -1 for missing cells, and the distinct cells by first row."""
     try:
         codes, values = pd.factorize(column)
     except TypeError as error:
         cell_type = type(column.dropna().iloc[0]).__name__
         raise DataError(
-            f"{reference} has cells of type {cell_type}; a feature is a number or text: {reference.dropped()}"
+            f"{reference} has cells of type {cell_type}; a feature is a number or text:"
+            f" {reference.dropped()}"
         ) from error
     return codes, np.asarray(values, dtype=object)
 
@@ -280,7 +283,7 @@ def _date_error(
     missing: MissingCells,
     other_texts: Sequence[str] = (),
 ) -> DataError:
-    """Return the error for a column of dates; ``other_texts`` are texts in it that are not dates."""
+    """Return the error for a column of dates and ``other_texts``, which are not dates."""
     exception = f", and {other_texts[0]!r}, which is not a date" if other_texts else ""
     as_days = date_overrides(reference, column, missing, other_texts)
     remedy = (
@@ -289,7 +292,8 @@ def _date_error(
         else "turn it into numbers such as days or months"
     )
     return DataError(
-        f"{reference} holds dates or times ({example}){exception}; {remedy}, {reference.dropped()} leaves"
+        f"{reference} holds dates or times ({example}){exception}; {remedy},"
+        f" {reference.dropped()} leaves"
         " it out"
     )
 
@@ -309,7 +313,8 @@ def _text_date_error(
 def _categorical_or_drop_advice(reference: ColumnReference) -> str:
     """Return the advice to read a column as names or to leave it out."""
     return (
-        f"if they are names, {reference.as_categorical()} takes them as such, and {reference.dropped()} leaves"
+        f"if they are names, {reference.as_categorical()} takes them as such, and"
+        f" {reference.dropped()} leaves"
         " them out"
     )
 
@@ -319,8 +324,8 @@ def _check_formatted_numbers(
 ) -> None:
     """Raise DataError for numbers whose format is read as text.
 
-    For few distinct numbers with a unit, which may be names, the function only warns. ``other_texts``
-    are all texts of a column in which most cells are plain numbers.
+    For few distinct numbers with a unit, which may be names, the function only warns.
+    ``other_texts`` are all texts of a column in which most cells are plain numbers.
     """
     numbers = f"{reference} has {describe_form(form)}, such as {texts[form.first]!r}"
     if form.sort == "unit" and len(texts) <= _MAX_UNIQUE_TEXT_ROWS:
@@ -354,22 +359,25 @@ def _text_among_numbers_error(
     if len(texts) <= _MAX_SUGGESTED_TEXTS:
         remedy = f"{reference.as_missing(texts)} reads {it} as missing, {remedy}"
     return DataError(
-        f"{reference} has {distinct_texts[codes[row]]!r} in row {row}, and most of its cells are numbers;"
+        f"{reference} has {distinct_texts[codes[row]]!r} in row {row}, and most of its cells are"
+        " numbers;"
         f" {remedy}"
     )
 
 
 def _check_free_text(reference: ColumnReference, texts: np.ndarray, n_rows: int) -> None:
-    """Raise DataError if text differs in most rows; warn if it differs in each row of a small table."""
+    """Raise DataError if text differs in most rows; warn if it does in a small table."""
     way_out = reference.dropped()
     if len(texts) > _MAX_TEXT_CATEGORIES and len(texts) > n_rows / 2:
         raise DataError(
-            f"{reference} has {len(texts):,} different texts in {n_rows:,} rows, which are not categories;"
+            f"{reference} has {len(texts):,} different texts in {n_rows:,} rows, which are not"
+            " categories;"
             f" leave it out: {way_out}"
         )
     if len(texts) == n_rows > _MAX_UNIQUE_TEXT_ROWS:
         warnings.warn(
-            f"{reference} has a different text in each of {n_rows} rows, so it carries no information about new"
+            f"{reference} has a different text in each of {n_rows} rows, so it carries no"
+            " information about new"
             " rows;"
             f" {way_out}",
             stacklevel=2,
@@ -447,8 +455,8 @@ _INDEX_NAME_PATTERN = re.compile(
 def is_row_index(name: str, column: pd.Series) -> bool:
     """Return whether a column is the index of the table and has the name of one.
 
-    This holds if it has no name and contains integers. It also holds if its name is that of an index
-    and it contains each of 0 to n - 1, or of 1 to n, once, in any order.
+    This holds if it has no name and contains integers. It also holds if its name is that of an
+    index and it contains each of 0 to n - 1, or of 1 to n, once, in any order.
 
     >>> is_row_index("Unnamed: 0", pd.Series([7, 3]))
     True
@@ -554,7 +562,8 @@ def warn_row_numbering(
             else "leave it out of X"
         )
         problem = (
-            f"{table}: the feature {some([repr(name) for name in counting_names])} counts the rows in"
+            f"{table}: the feature {some([repr(name) for name in counting_names])} counts the"
+            " rows in"
             " their order"
         )
         warnings.warn(

@@ -122,7 +122,7 @@ def warn_constant_columns(name: str, X: np.ndarray, columns: Sequence[str]) -> N
 
 
 def warn_duplicate_rows(name: str, X: np.ndarray) -> None:
-    """Warn about rows of X, Float64[n, d], with the same features; missing values count as equal."""
+    """Warn about equal rows of X, Float64[n, d]; missing values count as equal."""
     from pandas import Series
     from pandas.util import hash_array
 

@@ -48,8 +48,8 @@ def roles_from_names(table: str, column: pd.Series, *, trains: bool = True) -> n
     Raises
     ------
     DataError
-        If a cell is empty or contains another word, or no row trains or tests. Numbers raise an error
-        too, because fold 0 may be for testing or for training.
+        If a cell is empty or contains another word, or no row trains or tests. Numbers raise an
+        error too, because fold 0 may be for testing or for training.
     """
     from kdgraph.data.frames.features import sorted_codes
 
@@ -130,8 +130,8 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
     column : Series, shape (n,)
         Numbers.
     ends : sequence of one or two floats
-        The last number that trains, and the last that calibrates; rows with larger numbers test. With
-        one end, no row calibrates.
+        The last number that trains, and the last that calibrates; rows with larger numbers test.
+        With one end, no row calibrates.
 
     Returns
     -------
@@ -140,8 +140,8 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
     Raises
     ------
     DataError
-        If a cell is not a number, there are more than two ends or they decrease, or no row trains or
-        tests.
+        If a cell is not a number, there are more than two ends or they decrease, or no row trains
+        or tests.
     """
     import pandas as pd
 
@@ -161,7 +161,8 @@ def roles_from_numbers(table: str, column: pd.Series, ends: Sequence[float]) -> 
         )
     ).size:
         raise DataError(
-            f"{source} has {column.iloc[invalid_rows[0]]!r} in row {invalid_rows[0]}, and split_at needs a number in"
+            f"{source} has {column.iloc[invalid_rows[0]]!r} in row {invalid_rows[0]}, and"
+            " split_at needs a number in"
             " each row"
         )
     numbers = to_exact_numbers(numeric)
@@ -197,7 +198,7 @@ def _check_row_numbers(source: str, role: str, rows: Any, n: int) -> np.ndarray:
 
 
 def _check_required_roles(source: str, roles: np.ndarray, trains: bool = True) -> np.ndarray:
-    """Return the roles; raise DataError unless rows train, or calibrate if nothing trains, and rows test."""
+    """Return the roles; raise DataError if a required role has no rows."""
     verb, role = ("train", TRAIN) if trains else ("calibrate", CALIBRATION)
     roles = roles if trains else np.where(roles == TRAIN, CALIBRATION, roles)
     for word, required in {"train" if trains else "calibration": role, "test": TEST}.items():
@@ -234,7 +235,8 @@ def _unknown_role_error(
         return DataError(f"{problem}; {replacement}")
     last = np.unique(to_exact_numbers(infer_numeric_type(column))).tolist()[-2]
     suggestion = (
-        f"{override('dataset.split_at', [last])} trains on those up to {format_cell(last)} and tests on"
+        f"{override('dataset.split_at', [last])} trains on those up to {format_cell(last)} and"
+        " tests on"
         " larger ones"
     )
     return DataError(f"{problem}; {suggestion}, or {replacement}")

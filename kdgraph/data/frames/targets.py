@@ -89,8 +89,8 @@ def largest_column_index(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return for each row the column with the largest value, the first one of equal values.
 
-    For example, fractions of several races give the largest race, and attributes of which at most one
-    is true give that one. A row in which no column is above 0 belongs to "other".
+    For example, fractions of several races give the largest race, and attributes of which at most
+    one is true give that one. A row in which no column is above 0 belongs to "other".
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def largest_column_index(
 
 
 Threshold = float | Literal["median"] | None
-"""Value that divides a numeric target into two classes; ``median`` is that of all rows of the table.
+"""Value that divides a numeric target into two classes; ``median`` is that of all rows.
 
 The median includes the rows that test.
 """
@@ -255,8 +255,8 @@ def encode_target(
     ------
     DataError
         If labels are missing or all equal, or the numbers of a regression are not finite and below
-        1e18. Also if the task is not declared and the target contains dates, or numbers whose format
-        is read as text.
+        1e18. Also if the task is not declared and the target contains dates, or numbers whose
+        format is read as text.
     """
     _check_no_missing_labels(table, target)
     target = infer_numeric_type(target)
@@ -282,8 +282,8 @@ def infer_task(
 ) -> Literal["classification", "regression"]:
     """Return the type of a target whose task is not declared.
 
-    Text, categories and truth values are classes. Numbers are classes if all of them are integers and
-    at most 20 of them are distinct. Otherwise the target is that of a regression.
+    Text, categories and truth values are classes. Numbers are classes if all of them are integers
+    and at most 20 of them are distinct. Otherwise the target is that of a regression.
 
     >>> infer_task(pd.Series([1, 2, 1])), infer_task(pd.Series([1.0, 2.5, 1.0]))
     ('classification', 'regression')
@@ -350,7 +350,8 @@ def _check_target_format(
         raise _target_date_error(source, target, distinct[form.first], settings, class_advice)
     if form.sort != "number":
         problem = (
-            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are read as"
+            f"{source} has {describe_form(form)}, such as '{distinct[form.first]}', which are"
+            " read as"
             " text"
         )
         raise DataError(
@@ -415,7 +416,7 @@ def _encode_classes(target: pd.Series, kind: ColumnKind | None) -> tuple[np.ndar
 
 
 def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
-    """Return the target as Float64[n], also from text; ``rule`` ends the message for other values."""
+    """Return the target as Float64[n]; ``rule`` ends the message for other values."""
     target = infer_numeric_type(target)
     numbers = target if is_real_dtype(target.dtype) else pd.to_numeric(target, errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -429,7 +430,8 @@ def _numeric_target(table: str, target: pd.Series, rule: str) -> np.ndarray:
             "values from 1e18 on are usually codes for missing, and their squares lose all others"
         )
         raise DataError(
-            f"{source} {values[row]:g} in row {row}; {reason}: remove the row, or rescale the target"
+            f"{source} {values[row]:g} in row {row}; {reason}: remove the row, or rescale the"
+            " target"
         )
     if is_real_dtype(numbers.dtype):
         advice = "'dataset.task=classification' takes them as classes"

@@ -42,7 +42,7 @@ class SklearnTable:
 
     @property
     def name(self) -> str:
-        """Name of the loader; diabetes has a longer name, since OpenML has another table of this name."""
+        """Name of the loader; longer for diabetes, since OpenML has a table of this name."""
         return "diabetes_progression" if self.loader == "diabetes" else self.loader
 
     def load(self) -> Dataset:

@@ -109,7 +109,7 @@ def to_probabilities(
 
 
 def warn_repeated_softmax(name: str, scores: np.ndarray) -> None:
-    """Warn if logits, Float[n, K], are probabilities already, since their softmax differs from them."""
+    """Warn if logits, Float[n, K], are probabilities already."""
     doubles = scores.astype(np.float64)
     if len(scores) and not len(_improper_rows(doubles, doubles.sum(axis=1), sum_tolerance(scores))):
         way_out = override("dataset.kind", "probabilities")
@@ -127,9 +127,9 @@ def _improper_rows(scores: np.ndarray, sums: np.ndarray, tolerance: float) -> np
 def sum_tolerance(scores: np.ndarray) -> float:
     """Return the accepted deviation from 1 of the sum of a row of printed probabilities.
 
-    K numbers that are rounded to d decimals deviate each by at most half a unit of the last decimal.
-    So their sum deviates by at most K · 0.5 · 10⁻ᵈ. The rounding of doubles adds some units of 2⁻⁵²
-    for each number.
+    K numbers that are rounded to d decimals deviate each by at most half a unit of the last
+    decimal. So their sum deviates by at most K · 0.5 · 10⁻ᵈ. The rounding of doubles adds some
+    units of 2⁻⁵² for each number.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def _probability_advice(scores: np.ndarray, sums: np.ndarray) -> str:
 _ScoreContents = tuple[
     np.ndarray, np.ndarray, np.ndarray, Mapping[str, "pd.DataFrame"], dict[str, Any]
 ]
-"""Scores Float[n, K], labels Int[n], classes, features by layer, and further arguments of Dataset."""
+"""Scores Float[n, K], labels Int[n], classes, features by layer, and Dataset arguments."""
 _CLASS_NUMBER_PATTERN = re.compile("0|[1-9][0-9]{0,17}")
 """An integer as it is printed, without leading zeros: text and number name the same class."""
 _SCORE_SHAPE_RULE = (
@@ -195,8 +195,8 @@ class ScoreFile:
 
     No model is trained. The file is either a table (csv, tsv, parquet, ARFF) with a column for each
     class, in any order, whose name is the label of the class. Or it is a .npz file with an array
-    [n, K], whose column k is class k, and labels 0 to K - 1. A .npz file may contain such an array for
-    each of many models; ``dataset.scores=model_17`` selects one.
+    [n, K], whose column k is class k, and labels 0 to K - 1. A .npz file may contain such an array
+    for each of many models; ``dataset.scores=model_17`` selects one.
 
     Parameters
     ----------
@@ -205,8 +205,8 @@ class ScoreFile:
     target : str, default="label"
         Column or array of the labels.
     scores : str or None, default=None
-        Array of the scores in a .npz file. None selects the only array of two dimensions. In a table,
-        the scores are all columns that no other parameter names.
+        Array of the scores in a .npz file. None selects the only array of two dimensions. In a
+        table, the scores are all columns that no other parameter names.
     kind : {"probabilities", "logits"}, default="probabilities"
         Probabilities are divided by their sum; of logits the softmax is taken.
     split_column : str or None, default=None
@@ -216,12 +216,13 @@ class ScoreFile:
     name : str or None, default=None
         Name of the runs. None uses the name of the file without its ending.
     group : str or None, default=None
-        Column of a table, or array of a .npz file, with the group of each row, for metrics by group.
+        Column of a table, or array of a .npz file, with the group of each row, for metrics by
+        group.
     features : sequence of str, default=()
-        Arrays [n, m] of a .npz file, or prefixes of columns of a table ("hidden" for hidden1, hidden2,
-        …, a prefix and a number). Each is a layer in which methods and metrics can search for
-        neighbours (``features.layer``); the first one is the default. Calibrators of scores do not use
-        them.
+        Arrays [n, m] of a .npz file, or prefixes of columns of a table ("hidden" for hidden1,
+        hidden2, …, a prefix and a number). Each is a layer in which methods and metrics can search
+        for neighbours (``features.layer``); the first one is the default. Calibrators of scores do
+        not use them.
     encoding, separator : str
         For a table in text, see :class:`kdgraph.data.tables.table_files.TableFile`.
 
@@ -270,8 +271,8 @@ class ScoreFile:
         Raises
         ------
         DataError
-            If the file does not exist or is not what its ending declares, a label has no score, or a row
-            is not a distribution.
+            If the file does not exist or is not what its ending declares, a label has no score, or
+            a row is not a distribution.
         """
         from kdgraph.data.files.tables import TABLE_SUFFIXES
 
@@ -336,7 +337,8 @@ class ScoreFile:
             if words.shape != y.shape or words.dtype.kind not in "biufU":
                 dtype_name = f"got {words.dtype} of shape {words.shape}"
                 raise DataError(
-                    f"{path_argument(self.path)}: {name} must have one word for each of {len(y)} rows,"
+                    f"{path_argument(self.path)}: {name} must have one word for each of {len(y)}"
+                    " rows,"
                     f" {dtype_name}"
                 )
         layers = {name: self._layer_frame(name, array, len(y)) for name, array in arrays.items()}
@@ -355,16 +357,19 @@ class ScoreFile:
             )
             rule = "labels must be one number for each row, [n]"
             raise DataError(
-                f"{path_argument(self.path)}: {self.target} has shape {y.shape}, and {rule}; {way_out}"
+                f"{path_argument(self.path)}: {self.target} has shape {y.shape}, and {rule};"
+                f" {way_out}"
             )
         if scores.ndim != 2:
             raise DataError(
-                f"{path_argument(self.path)}: scores have shape {scores.shape}, and {_SCORE_SHAPE_RULE}"
+                f"{path_argument(self.path)}: scores have shape {scores.shape}, and"
+                f" {_SCORE_SHAPE_RULE}"
             )
         if scores.dtype.kind not in "iuf" or len(y) != len(scores):
             shapes = f"{scores.shape} of {scores.dtype} and {y.shape}"
             raise DataError(
-                f"{path_argument(self.path)}: scores must be numbers [n, K] with a label for each row, got"
+                f"{path_argument(self.path)}: scores must be numbers [n, K] with a label for each"
+                " row, got"
                 f" shapes {shapes}"
             )
 
@@ -380,7 +385,8 @@ class ScoreFile:
         ):
             problem = f"got {array.dtype} of shape {array.shape}"
             raise DataError(
-                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row for each of"
+                f"{path_argument(self.path)}: features {name} must be numbers [n, m] with a row"
+                " for each of"
                 f" {n} labels, {problem}"
             )
         return DataFrame(array, columns=[f"{name}{j + 1}" for j in range(array.shape[1])])
@@ -426,7 +432,8 @@ class ScoreFile:
         if matrices:
             way_out = f"name that of the scores: {override('dataset.scores', matrices[0])}"
             raise DataError(
-                f"{path_argument(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)}; {way_out}"
+                f"{path_argument(self.path)} has {len(matrices)} arrays [n, K], {some(matrices)};"
+                f" {way_out}"
             )
         if shapes:
             name, shape = next(iter(shapes.items()))
@@ -472,7 +479,8 @@ class ScoreFile:
         frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
         if duplicates := sorted(set(frame.columns[frame.columns.duplicated()])):
             raise DataError(
-                f"{self.name}: several columns have the same name ({some(duplicates)}); give each column"
+                f"{self.name}: several columns have the same name ({some(duplicates)}); give each"
+                " column"
                 " its own"
             )
         for key, column in (("target", self.target), *self._extra_columns()):
@@ -536,7 +544,8 @@ class ScoreFile:
         """Return the position of each label among the columns of scores, Int[n]."""
         if (empty_rows := np.flatnonzero(labels == "")).size:
             problem = (
-                f"{len(empty_rows):,} of {len(labels):,} rows have no label in '{self.target}' (first:"
+                f"{len(empty_rows):,} of {len(labels):,} rows have no label in '{self.target}'"
+                " (first:"
                 f" row {empty_rows[0]})"
             )
             raise DataError(f"{self.name}: {problem}; remove them")
@@ -563,7 +572,8 @@ class ScoreFile:
         """Return the values; raise DataError unless all of them are finite."""
         if len(invalid_rows := np.flatnonzero(~np.isfinite(values).all(axis=1))):
             raise DataError(
-                f"{self.name}: {contents} must be finite, row {invalid_rows[0]} is not ({len(invalid_rows)} such)"
+                f"{self.name}: {contents} must be finite, row {invalid_rows[0]} is not"
+                f" ({len(invalid_rows)} such)"
             )
         return values
 
@@ -571,8 +581,8 @@ class ScoreFile:
 def _class_column(label: str, columns: Sequence[str]) -> int | None:
     """Return the position of a label among the names of columns, or None.
 
-    A name matches if it is the label. Otherwise it must be the only one that is the same truth value
-    (True, true) or number (1.0, 01, 1).
+    A name matches if it is the label. Otherwise it must be the only one that is the same truth
+    value (True, true) or number (1.0, 01, 1).
     """
     if label in columns:
         return columns.index(label)

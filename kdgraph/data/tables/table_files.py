@@ -43,9 +43,9 @@ from kdgraph.parameters import Count, check_parameters
 class TableFile:
     r"""Table in a csv, tsv (also .gz, .bz2, .xz), parquet or ARFF file, by its ending.
 
-    In text files, the empty cell, NA, NaN, null and <NA> are missing; ``missing`` adds others. A first
-    column without a name that numbers the rows is left out. A named index in a parquet file is a
-    column. Nominal attributes in an ARFF file are categorical.
+    In text files, the empty cell, NA, NaN, null and <NA> are missing; ``missing`` adds others. A
+    first column without a name that numbers the rows is left out. A named index in a parquet file
+    is a column. Nominal attributes in an ARFF file are categorical.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class TableFile:
     task, drop, categorical, missing, split_groups, split_column, require
         See :class:`kdgraph.data.frames.ColumnOptions`.
     encoding : str, default="utf-8"
-        Encoding of the text, by any name that Python has for it. latin-1 decodes all files, but often
-        to wrong characters.
+        Encoding of the text, by any name that Python has for it. latin-1 decodes all files, but
+        often to wrong characters.
     separator : str or None, default=None
         Separator between cells: one character, ``tab``, or ``\s+`` for white space. With None it is
         the one that Excel's first line ``sep=;`` names, else a comma, or a tab in tsv files.
@@ -133,7 +133,7 @@ class TableFile:
             )
 
     def prefetch(self, progress: Callable[[str], None] | None = None) -> None:
-        """Raise an error before any run starts if a file is missing or ``require`` excludes the table."""
+        """Raise before any run starts if a file is missing or ``require`` excludes the table."""
         resolve_existing(self.path)
         if self.indices is not None:
             resolve_existing(self.indices, "indices")
@@ -154,7 +154,8 @@ class TableFile:
         Raises
         ------
         DataError
-            If a file does not exist or is not what its ending declares, or the table cannot be used.
+            If a file does not exist or is not what its ending declares, or the table cannot be
+            used.
         """
         from kdgraph.data.files.tables import read_table
 
@@ -226,8 +227,8 @@ class ArrayFile:
     The optional arrays are ``X_test`` and ``y_test``, ``groups``, ``split_groups`` and
     ``feature_names``. X is [n, d], or images [n, c, h, w], channel first, in [0, 1]; images of type
     uint8 are divided by 255. If X_test and y_test exist, their rows test and all others train.
-    ``groups``, for metrics by group, and ``split_groups``, whose rows stay together in a split, have
-    one entry for each row of X, then of X_test.
+    ``groups``, for metrics by group, and ``split_groups``, whose rows stay together in a split,
+    have one entry for each row of X, then of X_test.
 
     Parameters
     ----------
@@ -265,8 +266,8 @@ class ArrayFile:
         Raises
         ------
         DataError
-            If the file does not exist or is not a .npz file, or an array is missing or does not fit the
-            others.
+            If the file does not exist or is not a .npz file, or an array is missing or does not fit
+            the others.
         """
         from pandas import Series
 
@@ -323,14 +324,16 @@ class ArrayFile:
         for name in ("X", "y"):
             if name not in arrays:
                 raise DataError(
-                    f"{path_argument(self.path)} has no array '{name}'; it has {', '.join(arrays) or 'none'}"
+                    f"{path_argument(self.path)} has no array '{name}'; it has"
+                    f" {', '.join(arrays) or 'none'}"
                 )
         X, y = self._check_rows_and_labels(arrays, "X", "y")
         if "X_test" not in arrays and "y_test" not in arrays:
             return X, y, None
         if "X_test" not in arrays or "y_test" not in arrays:
             raise DataError(
-                f"{path_argument(self.path)} has only one of X_test and y_test; give both or neither"
+                f"{path_argument(self.path)} has only one of X_test and y_test; give both or"
+                " neither"
             )
         X_test, y_test = self._check_rows_and_labels(arrays, "X_test", "y_test")
         if X.shape[1:] != X_test.shape[1:]:
@@ -351,17 +354,20 @@ class ArrayFile:
         if X.ndim not in (2, 4) or 0 in X.shape:
             way_out = f"; {rows}[:, None] makes images of one channel" if X.ndim == 3 else ""
             raise DataError(
-                f"{path_argument(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got shape"
+                f"{path_argument(self.path)}: {rows} must be [n, d] or images [n, c, h, w], got"
+                " shape"
                 f" {X.shape}{way_out}"
             )
         if X.dtype.kind not in "biuf":
             raise DataError(
-                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table with text is"
+                f"{path_argument(self.path)}: {rows} must hold numbers, got {X.dtype}; a table"
+                " with text is"
                 " for dataset=table"
             )
         if y.shape != X.shape[:1]:
             raise DataError(
-                f"{path_argument(self.path)}: {labels} must have one label for each of {len(X)} rows of"
+                f"{path_argument(self.path)}: {labels} must have one label for each of {len(X)}"
+                " rows of"
                 f" {rows}, got shape {y.shape}"
             )
         if y.dtype.kind not in "biufU":
@@ -405,7 +411,8 @@ class ArrayFile:
             return None, ()
         if arrays[array].shape != (n,):
             raise DataError(
-                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows, got shape"
+                f"{path_argument(self.path)}: {array} must have one entry for each of {n} rows,"
+                " got shape"
                 f" {arrays[array].shape}"
             )
         return encode_group_column(self.name, array, Series(arrays[array]))

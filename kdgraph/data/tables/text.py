@@ -39,7 +39,7 @@ _WORD_PATTERN = re.compile(r"(?u)\b\w\w+\b")
 """Words of two or more letters or digits, as in scikit-learn's vectorizers."""
 
 HashedFeatureCount = Annotated[int, Range(2)]
-"""Number of columns that words are hashed into; words with the same column cannot be distinguished."""
+"""Number of columns that words are hashed into; words may share a column."""
 
 
 def hash_texts(texts: Sequence[str], n_features: int) -> np.ndarray:
@@ -110,9 +110,9 @@ def mean_word_vectors(texts: Sequence[str], path: str, width: int | None = None)
     texts : sequence of str, length n
         The texts. Words are compared in lower case.
     path : str
-        Text file of word vectors, with a line for each word: the word and its d numbers, separated by
-        spaces. GloVe (Pennington, Socher, Manning 2014) and word2vec, which has a first line of two
-        numbers, are published in this format. Only vectors of words in the texts are loaded.
+        Text file of word vectors, with a line for each word: the word and its d numbers, separated
+        by spaces. GloVe (Pennington, Socher, Manning 2014) and word2vec, which has a first line of
+        two numbers, are published in this format. Only vectors of words in the texts are loaded.
     width : int or None, default=None
         d, if it is known. Then the file need not contain any word of the texts.
 
@@ -226,8 +226,8 @@ class TextFile:
     n_features : int, default=512
         Number of columns that words are hashed into.
     vectors : str or None, default=None
-        File of word vectors, such as GloVe's. A row is then the mean of the vectors of its words, see
-        :func:`~kdgraph.data.tables.text.mean_word_vectors`. With None words are hashed.
+        File of word vectors, such as GloVe's. A row is then the mean of the vectors of its words,
+        see :func:`~kdgraph.data.tables.text.mean_word_vectors`. With None words are hashed.
     keep : sequence of str, default=()
         Labels of the texts to use, or patterns of labels ("comp.*"). Empty: all.
     posts : bool, default=False
@@ -237,11 +237,9 @@ class TextFile:
     name : str or None, default=None
         Name of the runs. None uses the name of the file or folder.
 
-    Notes
-    -----
-    Words are lower-case runs of two or more letters or digits. A row contains the signed counts of the
-    words of each column, divided by its L2 norm (``HashingVectorizer``). A text without words is a row
-    of zeros.
+    Notes ----- Words are lower-case runs of two or more letters or digits. A row contains the
+    signed counts of the words of each column, divided by its L2 norm (``HashingVectorizer``). A
+    text without words is a row of zeros.
 
     Examples
     --------
@@ -327,7 +325,8 @@ class TextFile:
             if not any(fnmatchcase(label, pattern) for label in names):
                 shown = f"{', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
                 raise DataError(
-                    f"dataset.keep: {path_argument(self.path)} has no label '{pattern}'; it has {shown}"
+                    f"dataset.keep: {path_argument(self.path)} has no label '{pattern}'; it has"
+                    f" {shown}"
                 )
         is_selected = (
             labels.astype(str)
@@ -361,7 +360,8 @@ def _read_folder(path: Path, encoding: str) -> tuple[list[str], pd.Series, dict[
 
     if not (files := list_text_files(path)):
         raise DataError(
-            f"{path_argument(path)} is a folder without subfolders of texts; it needs one for each class,"
+            f"{path_argument(path)} is a folder without subfolders of texts; it needs one for"
+            " each class,"
             f" such as {path.name}/spam/1.txt"
         )
     texts = [_read_text(file, encoding) for file in files]
@@ -391,7 +391,7 @@ def _read_text(file: Path, encoding: str) -> str:
 
 
 class Newsgroups:
-    """Twenty newsgroups, split by date as published: 11,314 training and 7,532 test posts, 20 classes.
+    """Twenty newsgroups, split by date: 11,314 training posts, 7,532 test posts, 20 classes.
 
     Headers, footers and quotes are removed, since they reveal the group. scikit-learn fetches the
     posts once (14 MB) into the folder ``scikit_learn_data`` of the user, or into that of the
