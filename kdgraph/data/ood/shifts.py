@@ -44,8 +44,8 @@ class PermutedColumns:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """Return one set with rows like the training rows."""
-        drawn, rows = _draw_test_rows(splits.test, self.n, rng)
-        return [OodSet("permuted", rng.permuted(drawn.X, axis=0), facts={"rows": rows})]
+        test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
+        return [OodSet("permuted", rng.permuted(test_rows.X, axis=0), facts={"rows": rows})]
 
 
 class ShiftedRows:
@@ -98,14 +98,16 @@ class ShiftedRows:
             )
         sign = np.where(rng.random(train.X.shape[1:]) < 0.5, -1.0, 1.0)
         mean, std = _mean_and_std(train.X)
-        drawn, rows = _draw_test_rows(splits.test, self.n, rng)
-        X = drawn.X
+        test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
+        X = test_rows.X
         moved = (mean + self.scale * (X - mean) + self.shift * sign * std).astype(X.dtype)
         if train.is_categorical.any():
             moved[:, train.is_categorical] = X[:, train.is_categorical]
         params = {"scale": float(self.scale), "shift": float(self.shift)}
         return [
-            OodSet("shifted", moved, params, facts={"rows": rows}, source_rows=drawn.source_rows)
+            OodSet(
+                "shifted", moved, params, facts={"rows": rows}, source_rows=test_rows.source_rows
+            )
         ]
 
 
