@@ -134,6 +134,12 @@ class OtherDataset:
         classes the first half is the smaller one. So rows can be drawn from classes that a network
         has not used as outliers in training
         (:class:`kdgraph.parents.networks.outlier_sources.DatasetOutliers`).
+
+    Examples
+    --------
+    >>> from kdgraph.data.simulations import Spiral
+    >>> OtherDataset(Spiral(), n=100).source.name
+    'spiral'
     """
 
     def __init__(
@@ -302,6 +308,11 @@ class LeftOutClasses:
     -----
     Original to kdgraph. For example, the digits 5 to 9 are out of distribution for a model of 0 to
     4.
+
+    Examples
+    --------
+    >>> LeftOutClasses(n=100).n
+    100
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -360,6 +371,12 @@ class CompositeOod:
     Notes
     -----
     Original to kdgraph: OOD sets from near to far in one run.
+
+    Examples
+    --------
+    >>> from kdgraph.data.ood import Sphere, UniformNoise
+    >>> list(CompositeOod({"far": Sphere(), "noise": UniformNoise()}).sources)
+    ['far', 'noise']
     """
 
     def __init__(

@@ -36,6 +36,11 @@ class PermutedColumns:
     -----
     Original to kdgraph, for tables. A detector that looks at one feature at a time cannot separate
     these rows from test rows. A permuted row may by chance be one that the data could contain.
+
+    Examples
+    --------
+    >>> PermutedColumns(n=100).n
+    100
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -69,6 +74,11 @@ class ShiftedRows:
     Notes
     -----
     Original to kdgraph, for tables.
+
+    Examples
+    --------
+    >>> ShiftedRows(scale=2.0, shift=0.0).scale
+    2.0
     """
 
     def __init__(self, scale: Positive = 1.5, shift: NonNegative = 1.0, n: Count = 1000) -> None:
@@ -100,6 +110,7 @@ class ShiftedRows:
         mean, std = _mean_and_std(train.X)
         test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
         X = test_rows.X
+        # The arithmetic is float64; only the result gets the type of the rows.
         moved = (mean + self.scale * (X - mean) + self.shift * sign * std).astype(X.dtype)
         if train.is_categorical.any():
             moved[:, train.is_categorical] = X[:, train.is_categorical]
@@ -166,6 +177,12 @@ class ShapeShifts:
 
     The generator of a set depends on the family and the value, so adding or removing values does
     not change the other sets.
+
+    Examples
+    --------
+    >>> shifts = ShapeShifts(epsilons=(0, 0.5, 1))
+    >>> len(shifts.intensities), len(shifts.epsilons), len(shifts.axes)
+    (17, 3, 13)
     """
 
     def __init__(
