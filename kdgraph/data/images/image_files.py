@@ -128,7 +128,7 @@ def _iterate_pictures(
 def list_pictures(path: Path) -> list[PurePosixPath]:
     """Return the sorted names of the pictures in a folder or a zip file."""
     if path.is_dir():
-        found = [
+        names = [
             PurePosixPath(file.relative_to(path).as_posix())
             for file in path.rglob("*")
             if file.is_file()
@@ -136,12 +136,14 @@ def list_pictures(path: Path) -> list[PurePosixPath]:
     else:
         try:
             with zipfile.ZipFile(path) as archive:
-                found = [PurePosixPath(name) for name in archive.namelist()]
+                names = [PurePosixPath(name) for name in archive.namelist()]
         except (zipfile.BadZipFile, OSError) as error:
-            raise DataError(f"{path_argument(path)} is no zip file, or damaged: {error}") from error
+            raise DataError(
+                f"{path_argument(path)} is not a zip file, or is damaged: {error}"
+            ) from error
     return sorted(
         name
-        for name in found
+        for name in names
         if name.suffix.lower() in _PICTURE_SUFFIXES
         and not any(p.startswith((".", "__")) for p in name.parts)
     )
@@ -211,10 +213,10 @@ def read_image_parts(path: Path, unreadable: list[str] | None = None) -> list[Im
     if path.suffix.lower() == ".npz":
         return list(_read_npz_parts(path))
     if path.is_dir():
-        found = _list_idx_files(path)
+        idx_files = _list_idx_files(path)
         return (
-            [_read_idx_part(file, _role_from_name(file)) for file in found]
-            if found
+            [_read_idx_part(file, _role_from_name(file)) for file in idx_files]
+            if idx_files
             else _read_picture_parts(path, unreadable)
         )
     if _is_idx_file(path):

@@ -76,10 +76,12 @@ def cycle_columns(
     -----
     Original to kdgraph.
     """
-    every = X if other is None else other.X
+    all_rows = X if other is None else other.X
     numeric = ~other.is_categorical if other is not None and X.ndim == 2 else slice(None)
-    X, every = (rows.reshape(len(rows), -1)[:, numeric].astype(np.float64) for rows in (X, every))
-    low, high = np.fmin.reduce(every), np.fmax.reduce(every)
+    X, all_rows = (
+        rows.reshape(len(rows), -1)[:, numeric].astype(np.float64) for rows in (X, all_rows)
+    )
+    low, high = np.fmin.reduce(all_rows), np.fmax.reduce(all_rows)
     # A column that is missing in every row has NaN ends and does not count.
     varied = np.flatnonzero(high > low)
     to = numeric_rows(train)
@@ -91,7 +93,7 @@ def cycle_columns(
         )
     width = to.shape[1]
     columns = np.resize(varied, width)
-    mean = np.nanmean(every[:, varied], axis=0)
+    mean = np.nanmean(all_rows[:, varied], axis=0)
     X = np.where(np.isnan(X[:, columns]), np.resize(mean, width), X[:, columns])
     position = (X - low[columns]) / (high - low)[columns]
     to_low, to_high = to.min(axis=0), to.max(axis=0)
@@ -132,6 +134,12 @@ class OtherDataset:
         classes the first half is the smaller one. So rows can be drawn from classes that a network
         has not used as outliers in training
         (:class:`kdgraph.parents.networks.outlier_sources.DatasetOutliers`).
+
+    Examples
+    --------
+    >>> from kdgraph.data.simulations import Spiral
+    >>> OtherDataset(Spiral(), n=100).source.name
+    'spiral'
     """
 
     def __init__(
@@ -203,8 +211,8 @@ class OtherDataset:
         chosen = rng.choice(among, min(self.n, len(among)), replace=False)
         rows = f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows"
         rows += f" of the {self.half} half of the classes" if self.half else ""
-        drawn = table.rows(chosen)
-        return drawn.X, table, {**table.facts, "rows": rows}, drawn.source_rows
+        sampled = table.rows(chosen)
+        return sampled.X, table, {**table.facts, "rows": rows}, sampled.source_rows
 
 
 def _check_different_datasets(train: Dataset, other: Dataset) -> None:
@@ -300,6 +308,11 @@ class LeftOutClasses:
     -----
     Original to kdgraph. For example, the digits 5 to 9 are out of distribution for a model of 0 to
     4.
+
+    Examples
+    --------
+    >>> LeftOutClasses(n=100).n
+    100
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -317,7 +330,7 @@ class LeftOutClasses:
         left_out = splits.left_out
         if left_out is None or not len(left_out.y):
             raise NotAtHand(
-                f"no class of {splits.train.name} is left out; name some, or say how many:"
+                f"no class of {splits.train.name} is left out; name some, or give their number:"
                 " dataset.left_out=…"
             )
         tests = left_out.roles is not None and (left_out.roles == TEST).any()
@@ -333,9 +346,9 @@ class LeftOutClasses:
             f"{len(chosen):,} at random of {len(among):,}{' test' if tests else ''} rows, class"
             f" {named}"
         )
-        drawn = left_out.rows(chosen)
+        sampled = left_out.rows(chosen)
         facts = {"classes": classes, "rows": rows}
-        return [OodSet("left_out", drawn.X, facts=facts, source_rows=drawn.source_rows)]
+        return [OodSet("left_out", sampled.X, facts=facts, source_rows=sampled.source_rows)]
 
 
 class CompositeOod:
@@ -358,6 +371,12 @@ class CompositeOod:
     Notes
     -----
     Original to kdgraph: OOD sets from near to far in one run.
+
+    Examples
+    --------
+    >>> from kdgraph.data.ood import Sphere, UniformNoise
+    >>> list(CompositeOod({"far": Sphere(), "noise": UniformNoise()}).sources)
+    ['far', 'noise']
     """
 
     def __init__(
@@ -442,10 +461,10 @@ def _is_available(source: OodSource) -> bool:
 
 def _rename_sets(key: str, sets: Iterable[OodSet]) -> Iterator[OodSet]:
     """Yield the sets under the name of the source."""
-    drawn = iter(sets)
+    remaining = iter(sets)
     # Two sets are drawn first, to learn whether the source has more than one.
-    first = list(islice(drawn, 2))
-    for ood_set in chain(first, drawn):
+    first = list(islice(remaining, 2))
+    for ood_set in chain(first, remaining):
         name = key if len(first) == 1 or ood_set.name == key else f"{key}/{ood_set.name}"
         facts = (
             {**ood_set.facts, "set": ood_set.name}

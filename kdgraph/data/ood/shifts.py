@@ -36,6 +36,11 @@ class PermutedColumns:
     -----
     Original to kdgraph, for tables. A detector that looks at one feature at a time cannot separate
     these rows from test rows. A permuted row may by chance be one that the data could contain.
+
+    Examples
+    --------
+    >>> PermutedColumns(n=100).n
+    100
     """
 
     def __init__(self, n: Count = 1000) -> None:
@@ -44,8 +49,8 @@ class PermutedColumns:
 
     def sets(self, splits: Splits, rng: np.random.Generator) -> list[OodSet]:
         """Return one set with rows like the training rows."""
-        drawn, rows = _draw_test_rows(splits.test, self.n, rng)
-        return [OodSet("permuted", rng.permuted(drawn.X, axis=0), facts={"rows": rows})]
+        test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
+        return [OodSet("permuted", rng.permuted(test_rows.X, axis=0), facts={"rows": rows})]
 
 
 class ShiftedRows:
@@ -69,6 +74,11 @@ class ShiftedRows:
     Notes
     -----
     Original to kdgraph, for tables.
+
+    Examples
+    --------
+    >>> ShiftedRows(scale=2.0, shift=0.0).scale
+    2.0
     """
 
     def __init__(self, scale: Positive = 1.5, shift: NonNegative = 1.0, n: Count = 1000) -> None:
@@ -98,14 +108,17 @@ class ShiftedRows:
             )
         sign = np.where(rng.random(train.X.shape[1:]) < 0.5, -1.0, 1.0)
         mean, std = _mean_and_std(train.X)
-        drawn, rows = _draw_test_rows(splits.test, self.n, rng)
-        X = drawn.X
+        test_rows, rows = _draw_test_rows(splits.test, self.n, rng)
+        X = test_rows.X
+        # The arithmetic is float64; only the result gets the type of the rows.
         moved = (mean + self.scale * (X - mean) + self.shift * sign * std).astype(X.dtype)
         if train.is_categorical.any():
             moved[:, train.is_categorical] = X[:, train.is_categorical]
         params = {"scale": float(self.scale), "shift": float(self.shift)}
         return [
-            OodSet("shifted", moved, params, facts={"rows": rows}, source_rows=drawn.source_rows)
+            OodSet(
+                "shifted", moved, params, facts={"rows": rows}, source_rows=test_rows.source_rows
+            )
         ]
 
 
@@ -164,6 +177,12 @@ class ShapeShifts:
 
     The generator of a set depends on the family and the value, so adding or removing values does
     not change the other sets.
+
+    Examples
+    --------
+    >>> shifts = ShapeShifts(epsilons=(0, 0.5, 1))
+    >>> len(shifts.intensities), len(shifts.epsilons), len(shifts.axes)
+    (17, 3, 13)
     """
 
     def __init__(

@@ -131,6 +131,11 @@ class Sphere:
     -----
     The generator of a set depends on its radius, so adding or removing radii does not change the
     other sets.
+
+    Examples
+    --------
+    >>> Sphere(radii=(1, 2), n=100).radii
+    (1, 2)
     """
 
     def __init__(
@@ -174,6 +179,11 @@ class Annulus:
     Notes
     -----
     Original to kdgraph: one set that replaces many radii.
+
+    Examples
+    --------
+    >>> Annulus(inner=1.0, outer=3.0).outer
+    3.0
     """
 
     def __init__(self, inner: NonNegative = 2.0, outer: Positive = 5.0, n: Count = 1000) -> None:
@@ -218,6 +228,11 @@ class Box:
         paper draws [-2, 2]² without [-1, 1]² as out of distribution.
     n : int, default=1000
         Number of rows.
+
+    Examples
+    --------
+    >>> Box(hole=None).hole is None
+    True
     """
 
     def __init__(
@@ -285,6 +300,11 @@ class GaussianNoise:
     clip : sequence of 2 floats or None, default=None
         Ends to which numbers are clipped, (0, 1) for pixels as in that paper's Appendix A. None
         does not clip.
+
+    Examples
+    --------
+    >>> GaussianNoise(std=2.0, like="train").like
+    'train'
     """
 
     def __init__(
@@ -357,6 +377,11 @@ class UniformNoise:
     For other vectors, every feature is drawn uniformly between its smallest and its largest value
     in the training rows. A category is drawn uniformly from the categories of the source. Each
     single value is possible in the data; only the combination is not.
+
+    Examples
+    --------
+    >>> UniformNoise(n=100).n
+    100
     """
 
     def __init__(self, n: Count = 1000) -> None:

@@ -273,7 +273,7 @@ def test_one_bit_sixteen_bits_palettes_and_transparency_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.zip", b"no zip", "is no zip file, or damaged"),
+        ("a.zip", b"no zip", "is not a zip file, or is damaged"),
         ("a.tar", b"", "must be one of these: .npz, .zip, idx files"),
         (
             "a/b.png",

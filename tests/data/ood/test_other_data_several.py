@@ -253,7 +253,7 @@ def test_a_table_of_two_classes_goes_on_without_the_near_ones(tmp_path, capsys):
     said = capsys.readouterr().out
     assert (
         "warning (evaluate): near is skipped: no class of breast_cancer is left out; name some, or"
-        " say how many" in said
+        " give their number" in said
     )
     assert "other (digits): 1,000 at random of 1,797 rows; 30 of 61 numeric columns" in said
 
