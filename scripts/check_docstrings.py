@@ -52,7 +52,7 @@ PRIVATE_WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words of a private language, also as parts of names such as ``as_told``."""
-PLAIN: tuple[str, ...] = ()
+PLAIN = ("base", "density", "distributions", "features", "geometry", "recalibration")
 """Packages that keep the two rules about words."""
 PLUMBING = frozenset(
     {

@@ -27,8 +27,8 @@ from experiments.common.markdown import head, line, number
 from experiments.common.pictures import save_picture
 from kdgraph.data.simulations import GaussianXor
 from kdgraph.figures import plot_convergence
-from kdgraph.metrics.compat import bin_of
 from kdgraph.metrics.local_calibration import local_errors_at
+from kdgraph.metrics.reliability_bins import bin_of
 
 BINS = 5
 """Of confidence. Of 100 rows about 23 are in the smallest, so that no bin is ever empty, as it may

@@ -21,7 +21,7 @@ from kdgraph.parameters import Count, Positive, check_value
 from kdgraph.smoothing import Kernel, check_bandwidths, local_means, rms_of
 from kdgraph.smoothing.kernel_means import vectors
 
-Scale = Literal["rms", "none"]
+DistanceScale = Literal["rms", "none"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def local_errors(
     *,
     bandwidths: Sequence[Positive] = (0.2,),
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
     n_jobs: int | None = None,
@@ -139,7 +139,7 @@ def local_errors_at(
     *,
     bandwidths: Sequence[Positive] = (0.2,),
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     n_jobs: int | None = None,
 ) -> LocalErrors:
@@ -221,11 +221,11 @@ class _Sample:
         rows: np.ndarray,
         bandwidths: Sequence[float],
         bins: int,
-        scale: Scale,
+        scale: DistanceScale,
     ) -> _Sample:
         """Check the arguments of :func:`local_errors` and sort the rows into bins."""
         check_bandwidths(bandwidths)
-        check_value("scale", scale, Scale)
+        check_value("scale", scale, DistanceScale)
         confidence = np.asarray(confidence, dtype=np.float64)
         reliability = reliability_bins(confidence, correct, bins=bins)
         if len(rows) != len(confidence):
@@ -264,7 +264,7 @@ def cached_local_errors(
     X: np.ndarray,
     bandwidths: Sequence[float],
     bins: int,
-    scale: Scale,
+    scale: DistanceScale,
     kernel: Kernel,
     leave_one_out: bool,
 ) -> LocalErrors:
@@ -344,7 +344,7 @@ def _number(
     min_count: int,
     bandwidth: float,
     bins: int,
-    scale: Scale,
+    scale: DistanceScale,
     kernel: Kernel,
     leave_one_out: bool,
 ) -> float:
@@ -361,7 +361,7 @@ def lce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
@@ -410,7 +410,7 @@ def mlce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
@@ -456,7 +456,7 @@ def lce_n_eff(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
@@ -496,7 +496,7 @@ def mlce_n_eff(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,
@@ -542,7 +542,7 @@ def slce(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
@@ -593,7 +593,7 @@ def lce_map(
     *,
     bandwidth: Positive = 0.2,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     leave_one_out: bool = False,
 ) -> Mapping[str, np.ndarray]:
@@ -638,7 +638,7 @@ def lce_by_bandwidth(
     *,
     bandwidths: Sequence[Positive] = BANDWIDTHS,
     bins: Count = 15,
-    scale: Scale = "rms",
+    scale: DistanceScale = "rms",
     kernel: Kernel = "laplacian",
     min_count: Count = 1,
     leave_one_out: bool = False,

@@ -133,7 +133,9 @@ def test_rows_are_split_if_training_rows_are_required():
     assert len(inside.graph_.polytopes.polytope_of_row) == 140
     recalibrated = LocalPit(FrozenEstimator(GaussianLinear().fit(X[SEEN], TARGET[SEEN])), k=20)
     for where, n in (("input", 200), ("geodesic", 60)):
-        model = recalibrated.set_params(where=where, random_state=0).fit(X[NEW], TARGET[NEW])
+        model = recalibrated.set_params(feature_space=where, random_state=0).fit(
+            X[NEW], TARGET[NEW]
+        )
         assert len(model.pits_) == n
         conformal = ConformalPit(recalibrated.estimator, recalibrated, random_state=0)
         assert len(conformal.fit(X[NEW], TARGET[NEW]).y_held_) == n // 2

@@ -168,7 +168,7 @@ def test_group_histogram_is_a_histogram_for_each_group(made):
             splits.train.X, splits.train.y, X_calibration=rows.X[mine], y_calibration=rows.y[mine]
         )
         taken = (
-            alone._rows_at(
+            alone._support(
                 alone.curves_[0], part.estimator.predict_proba(splits.test.X[of_test]).max(axis=1)
             )
             > 0

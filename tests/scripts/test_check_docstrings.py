@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GOOD = '''"""Ours."""
+GOOD = '''"""Original to kdgraph."""
 import numpy as np
 
 class Score:
@@ -59,7 +59,7 @@ def test_a_function_of_arrays_says_their_shapes(problems):
 
 
 def test_a_method_says_where_it_comes_from(problems):
-    silent = GOOD.replace("Ours.", "A score.")
+    silent = GOOD.replace("Original to kdgraph.", "A score.")
     at = "kdgraph/detection/made.py"
     assert problems(silent, "detection/made.py") == [
         f"{at}:4: Score: no docstring says where it comes from",
@@ -71,7 +71,7 @@ def test_a_method_says_where_it_comes_from(problems):
         "Eq. 6 of the paper",
         "As scikit-learn has it",
         "Theorem 4.2",
-        "Ours",
+        "Original to kdgraph",
     ):
         assert problems(silent.replace("Of rows", f"{source}. Of rows"), "detection/made.py") == []
 

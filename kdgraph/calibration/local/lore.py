@@ -27,7 +27,7 @@ from kdgraph.metrics.reliability_bins import bin_edges
 from kdgraph.parameters import Count, Positive
 from kdgraph.smoothing import check_bandwidths
 
-BANDWIDTHS = (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 12.8)
+DEFAULT_BANDWIDTHS = (0.00625, 0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 12.8)
 """Candidates of γ for "cv": from a row's nearest neighbours to its whole bin."""
 BINS = (1, 5, 15)
 """Candidates of the number of bins for "cv": no bins, and the two numbers of Luo et al."""
@@ -111,7 +111,7 @@ class Local:
     features: FeatureMap | None = None
     kernel: LocalKernel = "laplacian"
     bandwidth: Positive | Literal["cv"] = "cv"
-    bandwidths: Sequence[Positive] = BANDWIDTHS
+    bandwidths: Sequence[Positive] = DEFAULT_BANDWIDTHS
     bins: Count | Literal["cv"] = 15
     choice: Literal["best", "simplest"] = "best"
     n_jobs: int | None = None
