@@ -118,11 +118,11 @@ class OdinCalibration(PostHocClassifier):
         finally:
             del self._out
         if X_ood is not None and self.tried_ is not None:
-            told = (
+            reason = (
                 "rows out of distribution chose temperature and epsilon; of rows like them it is no"
                 " longer true that nothing was seen"
             )
-            warnings.warn(f"{type(self).__name__}: {told}", stacklevel=2)
+            warnings.warn(f"{type(self).__name__}: {reason}", stacklevel=2)
         return self
 
     def _fit_after(self, train: Rows, calibration: Rows) -> None:

@@ -394,7 +394,7 @@ def _read_array(archive: zipfile.ZipFile, k: int, dtype: np.dtype, n: int, size:
         array = np.zeros(n, stored)
         _read_into(file, array.view(np.uint8).data if array.nbytes else memoryview(b""))
         if file.read(1):
-            raise ValueError(f"array {k} is longer than it says")
+            raise ValueError(f"array {k} is longer than its header declares")
     return array.astype(dtype, copy=False)
 
 

@@ -110,7 +110,7 @@ _CONSISTENCY_CHECKS: dict[str, tuple[str, Callable[[Any], None]]] = {
         _check_histogram_boosting,
     ),
 }
-"""Class → an attribute that says whether an object is fitted, and what to check then."""
+"""Class → the attribute of a fitted object, and what to check then."""
 
 
 @cache

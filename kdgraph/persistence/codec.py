@@ -99,7 +99,7 @@ def array_from_pool(
 
 
 _SKLEARN_VERSION_FIELD = "_sklearn_version"
-"""Field of the state of scikit-learn's estimators; the document says it once."""
+"""Field of the state of scikit-learn's estimators; the document contains it once."""
 
 _MAX_DEPTH = 150
 """Levels of nesting that can be read again within Python's limit of 1,000 calls; a stack of
@@ -366,7 +366,7 @@ class Decoder:
             raise
         except (
             Exception
-        ) as error:  # a class, a decoder or a check met a state that nobody has written
+        ) as error:  # a class, a decoder or a check met a state that was written by no encoder
             raise DamagedFileError(damage_message(error)) from error
         return value
 

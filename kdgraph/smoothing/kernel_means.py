@@ -154,7 +154,7 @@ def local_means(
     ----------
     at : Float[m, d], where to look.
     X : Float[n, d], the rows.
-    values : Float[n], what is averaged, or Float[n, v], each column by itself.
+    values : Float[n], what is averaged, or Float[n, v], each column separately.
     bandwidths : γ, in units of the features.
     kernel : "laplacian", or "gaussian": exp(-‖x - x'‖² / (2 d γ²)).
     within_at, within : Int[m] and Int[n], labels; a place looks at the rows of its own label alone.
@@ -186,7 +186,7 @@ def local_means(
     features as they are (:mod:`kdgraph.smoothing.neighbourhoods` has the bound). Kernel weights
     below 2⁻¹²⁶ of the nearest row's count as 0 in float32, e⁻⁷⁰⁰ in float64. With features of about
     the same spread and γ ≥ 0.1 of it means are within 1e-5 of the values' range. Each place is
-    summed by itself in the order of the rows, so neither the size of a block nor the number of
+    summed separately in the order of the rows, so neither the size of a block nor the number of
     threads changes a bit.
 
     References
@@ -305,7 +305,7 @@ def local_means_by_distance(
 
     Notes
     -----
-    In float64, and in time m n. Each place is summed by itself in the order of the rows, without
+    In float64, and in time m n. Each place is summed separately in the order of the rows, without
     BLAS, so that the size of a block changes no bit of what is done here.
 
     References

@@ -219,7 +219,7 @@ def test_an_array_longer_than_its_declared_size_is_rejected():
     short, long = npy(np.arange(3.0))[:-1], npy(np.arange(3.0)) + b" "
     for content, message in (
         (short, "an array ends early"),
-        (long, "array 0 is longer than it says"),
+        (long, "array 0 is longer than its header declares"),
     ):
         with pytest.raises(DamagedFileError, match=message):
             unpack(

@@ -86,8 +86,8 @@ class Local:
         Brier score on the calibration rows, each of which is left out of its own neighbourhood.
     bandwidths : what "cv" chooses from.
     choice : what "cv" takes: "best", the least Brier score; or "simplest": of all whose score is
-        within one standard error of the least, those with the fewest bins, for a bin's edge tells
-        two rows apart that are alike in all else, and of these the one with the most effective rows
+        within one standard error of the least, those with the fewest bins, since the edge of a bin separates
+        rows that are alike in all else, and of these the one with the most effective rows
         behind it (the rule of Breiman et al. 1984; the measure of simplicity is original to kdgraph).
     bins : of equal width over [0, 1], in which confidences count as alike; or "cv": 1, 5 or 15,
     chosen with the bandwidth.
@@ -102,7 +102,7 @@ class Local:
     did not choose.
     groups_ : the groups of the calibration rows, sorted, of the kernel "group".
     n_eff_ : the median over calibration rows of the effective number of rows near them.
-    fallback_ : how many calibration rows found nobody near them: ``bin``, where the bin's own rows
+    fallback_ : how many calibration rows have no calibration row near them: ``bin``, where the bin's own rows
         stand in, and ``confidence``, where the bin has no other row and the parent's confidence
         stays.
     """
@@ -192,7 +192,7 @@ class Local:
             len(self.groups_),
         )
         self.neighbours_ = self._chosen(near, here, sight)
-        _, n_eff, self.fallback_ = self.neighbours_.said(
+        _, n_eff, self.fallback_ = self.neighbours_.kernel_average(
             here, [self.bandwidth_], sight, leave_one_out=True, n_jobs=self.n_jobs
         )
         self.n_eff_ = float(np.median(n_eff))
@@ -223,8 +223,10 @@ class Local:
         self, near: Neighbours, here: Places, gammas: Sequence[float], sight: Sight
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return leave-one-out squared errors, Float[b, n], and median n_eff, Float[b]."""
-        said, n_eff, _ = near.said(here, gammas, sight, leave_one_out=True, n_jobs=self.n_jobs)
-        return np.square(said - near.values).reshape(len(gammas), len(near.values), -1).sum(
+        averages, n_eff, _ = near.kernel_average(
+            here, gammas, sight, leave_one_out=True, n_jobs=self.n_jobs
+        )
+        return np.square(averages - near.values).reshape(len(gammas), len(near.values), -1).sum(
             axis=2
         ), np.median(n_eff, axis=1)
 
@@ -234,7 +236,7 @@ class Local:
         """Return mean, n_eff and the number of fallbacks around each row of X."""
         sight = Sight(self.kernel, self.estimator_, self.map_)
         here = self._places(X, proba, groups, sight)
-        mean, n_eff, counts = self.neighbours_.said(
+        mean, n_eff, counts = self.neighbours_.kernel_average(
             here, [self.bandwidth_], sight, n_jobs=self.n_jobs
         )
         return mean[0], n_eff[0], counts
@@ -330,14 +332,14 @@ class LocalRecalibration(Local, TopLabelCalibrator):
 
     def predict_confidence(self, X, groups=None) -> np.ndarray:
         """Return the probability that :meth:`predict` is correct, Float[n]; ``groups`` are [n]."""
-        return self._said(X, groups)[2]
+        return self._predict_parts(X, groups)[2]
 
     @available_if(fills_rows)
     def predict_proba(self, X, groups=None) -> np.ndarray:
         """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
-        return fill_rows(*self._said(X, groups))
+        return fill_rows(*self._predict_parts(X, groups))
 
-    def _said(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+    def _predict_parts(self, X: Any, groups: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         return proba, TopLabel.of(proba), np.clip(self._around(X, proba, groups)[0], 0.0, 1.0)

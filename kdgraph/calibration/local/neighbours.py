@@ -81,7 +81,7 @@ class Neighbours:
         """
         return replace(self, edges=bin_edges(self.confidence, bins, "uniform"))
 
-    def said(
+    def kernel_average(
         self,
         at: Places,
         bandwidths: Sequence[float],

@@ -57,18 +57,18 @@ class Proximity(TopLabelCalibrator):
 
     def predict_confidence(self, X) -> np.ndarray:
         """Return the probability that :meth:`predict` is correct, Float[n]."""
-        return self._said(X)[2]
+        return self._predict_parts(X)[2]
 
     @available_if(fills_rows)
     def predict_proba(self, X) -> np.ndarray:
         """Return rows that sum to 1, with the confidence at the predicted class, Float[n, K]."""
-        return fill_rows(*self._said(X))
+        return fill_rows(*self._predict_parts(X))
 
     def proximity(self, X) -> np.ndarray:
         """Return the proximity of rows to calibration rows, Float[n] in (0, 1]."""
         return self._proximity(self.map_.transform_sparse(self.estimator_, self._validate_X(X)))
 
-    def _said(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
+    def _predict_parts(self, X: Any) -> tuple[np.ndarray, TopLabel, np.ndarray]:
         X = self._validate_X(X)
         proba = self.estimator_.predict_proba(X)
         top = TopLabel.of(proba)

@@ -55,7 +55,7 @@ class CurveCalibrator(ShrinkageCalibrator):
 
     A subclass implements ``_fit_curve(score, correct, weight)``, for rows of one class whose
     weights are not 0, and ``_evaluate(curve, score)``. An empty curve means that the fit reached a
-    bound; an entry ``converged`` tells whether an optimiser converged. A subclass whose curve
+    bound; an entry ``converged`` is false where an optimiser has not converged. A subclass whose curve
     rests on different rows at each score implements ``_support(curve, score)`` too.
 
     Parameters
