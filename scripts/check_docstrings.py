@@ -52,7 +52,10 @@ PRIVATE_WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words of a private language, also as parts of names such as ``as_told``."""
-PLAIN = ("base", "density", "distributions", "features", "geometry", "recalibration")
+PLAIN = (
+    *("base", "data", "density", "detection", "distributions", "features", "figures", "geometry"),
+    *("metrics", "parents", "persistence", "recalibration"),
+)
 """Packages that keep the two rules about words."""
 PLUMBING = frozenset(
     {

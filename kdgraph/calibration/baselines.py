@@ -206,8 +206,8 @@ class ScoreMap(Uncalibrated):
         "isotonic" (Zadrozny and Elkan 2001) and "sigmoid" (Platt 1999) are fitted for each class
         against the rest. "temperature" (Guo et al. 2017) divides all logits by one number: those of
         ``decision_function``, or the log probabilities of a parent without it. The first two use
-        the probability of each class, or its log odds if the parent has a ``decision_function`` too,
-        such as a network. A single logit is not sufficient, because all logits of a row can be
+        the probability of each class, or its log odds if the parent has a ``decision_function``
+        too, such as a network. A single logit is not sufficient, because all logits of a row can be
         raised together.
 
     Examples

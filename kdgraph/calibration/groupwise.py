@@ -110,7 +110,8 @@ class GroupWise(PostHocClassifier):
     >>> from kdgraph.calibration import ScoreMap
     >>> X, y = make_moons(600, noise=0.3, random_state=0)
     >>> side = (X[:, 0] > 0.5).astype(int)
-    >>> model = GroupWise(RandomForestClassifier(50, random_state=0), ScoreMap(None, method="temperature"), random_state=0)
+    >>> parent = RandomForestClassifier(50, random_state=0)
+    >>> model = GroupWise(parent, ScoreMap(None, method="temperature"), random_state=0)
     >>> model.fit(X, y, groups=side).groups_
     array([0, 1])
     """

@@ -28,8 +28,9 @@ _LOG_TEMPERATURES = (np.log(1e-2), np.log(1e4))
 
 @dataclass(eq=False, repr=False)
 class OdinCalibration(PostHocClassifier):
-    """Probabilities softmax(f(x̃)/T) of a network with logits f, x̃ being the row after a step of ε
-    towards the predicted class.
+    """Probabilities softmax(f(x̃)/T) of a network with logits f.
+
+    The input x̃ is the row after a step of ε towards the predicted class.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ class OdinCalibration(PostHocClassifier):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(2, size=300)
     >>> X = rng.normal(y[:, None], size=(300, 2))
-    >>> network = MultilayerPerceptron(hidden=(8,), learning_rate=0.05, max_epochs=5, device="cpu", random_state=0)
+    >>> options = {"learning_rate": 0.05, "max_epochs": 5, "device": "cpu", "random_state": 0}
+    >>> network = MultilayerPerceptron(hidden=(8,), **options)
     >>> scaled = OdinCalibration(network, epsilon=0.0, random_state=0).fit(X, y)
     >>> expected = softmax(scaled.estimator_.logits(X) / scaled.temperature_, axis=1)
     >>> np.allclose(scaled.predict_proba(X), expected)

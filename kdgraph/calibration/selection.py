@@ -42,8 +42,8 @@ class CrossValidatedChoice:
     difference, which is paired by row.
 
     The mixin precedes the calibrator in the bases of a subclass. The subclass implements
-    ``_candidates()``, ``_draw_folds(rows)``, ``_loss(...)`` and ``_fit_candidate(...)``, and defines
-    what ``rows`` contain.
+    ``_candidates()``, ``_draw_folds(rows)``, ``_loss(...)`` and ``_fit_candidate(...)``, and
+    defines what ``rows`` contain.
 
     Parameters
     ----------
@@ -178,8 +178,8 @@ class BestCalibrator(CrossValidatedChoice, Uncalibrated):
         See :class:`~kdgraph.calibration.Uncalibrated`; ``random_state`` also draws the folds, and
         seeds candidates without a seed.
     candidates, default, margin, folds
-        See :class:`CrossValidatedChoice`. None: temperature, sigmoid and isotonic. There are at most
-        as many folds as calibration rows of the rarest class.
+        See :class:`CrossValidatedChoice`. None: temperature, sigmoid and isotonic. There are at
+        most as many folds as calibration rows of the rarest class.
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ class RowEcdf(PitMap):
 
     @property
     def n_eff(self) -> np.ndarray:
-        """Effective sample size (Σw)² / Σw² of each row, Float[n] (Kish, "Survey sampling", 1965)."""
+        """Effective sample size (Σw)² / Σw² of each row, Float[n] (Kish 1965)."""
         n_eff = np.empty(len(self))
         for rows in row_blocks(len(self), self.n_atoms):
             squares = np.square(normalise_weights(self.weights[rows]))

@@ -143,7 +143,7 @@ def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
     name_sets = {tuple(curves) for curves in panels.values()}
     if len(name_sets) != 1 or () in name_sets:
         raise ValueError(
-            f"power_against_contamination needs panels with the same curves, got {sorted(name_sets)}"
+            f"power_against_contamination needs panels with the same curves, got {sorted(name_sets)}"  # noqa: E501
         )
     for title, curves in panels.items():
         for name, (fraction, power) in curves.items():
@@ -154,7 +154,7 @@ def _check_panels(panels: Mapping[str, Mapping[str, PowerCurve]]) -> None:
                 or not (np.diff(fraction) > 0).all()
             ):
                 raise ValueError(
-                    f"the curve of {name!r} in {title!r} must have two or more increasing fractions,"
+                    f"the curve of {name!r} in {title!r} must have two or more increasing fractions,"  # noqa: E501
                     " and a power at each"
                 )
 

@@ -92,7 +92,7 @@ def plot_joint_distribution(counts: np.ndarray, classes: Sequence[str]) -> Figur
             else ""
         )
         note = (
-            f"{class_note}empty: 0 rows, or a share below .005; grey: no rows; last diagonal: precision"
+            f"{class_note}empty: 0 rows, or a share below .005; grey: no rows; last diagonal: precision"  # noqa: E501
             " (Conf1)"
         )
         sheet.figure.text(

@@ -129,7 +129,7 @@ def plot_lce_landscape(
             _format_map(axes, points, id_box, axis_names, first=i == 0)
             axes.set_title(shorten_text(figure, name, _TITLE_SIZE, panel), fontsize=_TITLE_SIZE)
             if i == 0:
-                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"
+                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"  # noqa: E501
                 note_above(
                     axes,
                     shorten_text(figure, note, NOTE_SIZE, width - _LEFT),
@@ -389,14 +389,17 @@ def plot_lce_of_bins(
             y = (bottom + _HEIGHT + _CAPTION - 0.02) / figure.get_figheight()
             figure.text(_BINS_LEFT / FULL_WIDTH, y, caption, va="top", fontsize=_CAPTION_SIZE)
             if place == 0:
-                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"
+                note = f"bandwidth {bandwidth:g}; small: fewer than {MIN_EFFECTIVE_ROWS:g} effective rows"  # noqa: E501
                 note_above(axes, note, axes.get_xlim()[0], "left", 72 * _CAPTION + 3)
         _draw_bins_legend(figure)
     return figure
 
 
 def _draw_bins_legend(figure: Figure) -> None:
-    """Draw one legend above all curves, since every position in a panel may be covered by a curve."""
+    """Draw one legend above all curves.
+
+    Every position in a panel may be covered by a curve.
+    """
     handles = [
         Line2D([], [], **line_style) for line_style in (_CDF_LINE, _MEAN_LINE, _BIN_ERROR_LINE)
     ]
@@ -415,7 +418,7 @@ def _bin_caption(confidence_bin: ConfidenceBin) -> str:
     interval = f"confidence in ({confidence_bin.lower:.3g}, {confidence_bin.upper:.3g}]"
     sign = "+" if confidence_bin.error >= 0 else "−"
     return (
-        f"{confidence_bin.title}: {interval}, {len(confidence_bin.slce):,} rows; their average error"
+        f"{confidence_bin.title}: {interval}, {len(confidence_bin.slce):,} rows; their average error"  # noqa: E501
         f" {sign}{abs(confidence_bin.error):.4f}, mean LCE {mean:.4f}"
     )
 
@@ -446,7 +449,7 @@ def _check_bins(bins: Sequence[ConfidenceBin]) -> None:
             or np.isnan(confidence_bin.slce).all()
         ):
             raise ValueError(
-                f"{confidence_bin.title!r} needs points Float[n, 2], an error and effective rows for each, got"
+                f"{confidence_bin.title!r} needs points Float[n, 2], an error and effective rows for each, got"  # noqa: E501
                 f" {np.shape(confidence_bin.points)}, {n}"
             )
 

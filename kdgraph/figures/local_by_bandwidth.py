@@ -342,7 +342,7 @@ def _check_spaces(spaces: Mapping[str, LceCurves], band_of: str | None) -> None:
         for label, curves_by_name in panels.items():
             if not names or list(curves_by_name) != names:
                 raise ValueError(
-                    f"every panel must have the same curves, {names}, got {list(curves_by_name)} in {label!r}"
+                    f"every panel must have the same curves, {names}, got {list(curves_by_name)} in {label!r}"  # noqa: E501
                     f" of {title!r}"
                 )
             for name, values in curves_by_name.items():

@@ -41,7 +41,8 @@ _FILL = "#d9d9d9"
 _BINS, _BEYOND = 40, 4.0
 """Number of bins, and the largest distance of an axis limit from the scores of the test rows.
 
-The distance is in units of the range of these scores. It is limited because a score may be infinite.
+The distance is in units of the range of these scores. It is limited because a score may be
+infinite.
 """
 _MIDDLE_QUANTILES = (0.005, 0.995)
 ScoresByModel = Mapping[str, np.ndarray]

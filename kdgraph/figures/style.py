@@ -318,7 +318,9 @@ def save_figure(
 
 
 LOW, MIDDLE, HIGH = (0.36, -0.028, -0.118), (0.66, 0.0, 0.0), (0.92, -0.012, 0.168)
-"""Ends and centre in OKLab (lightness, green-red, blue-yellow); the arms differ by 4 % in length."""
+"""Ends and centre in OKLab (lightness, green-red, blue-yellow); the arms differ by 4 % in
+length.
+"""
 
 
 @cache

@@ -113,7 +113,8 @@ def group_mce(
     Examples
     --------
     >>> y, proba = [0, 0, 1, 1], [[0.75, 0.25], [0.75, 0.25], [0.75, 0.25], [0.0, 1.0]]
-    >>> group_mce(y, proba, ["a", "a", "b", "b"]), group_mce(y, proba, ["a", "a", "b", "b"], min_count=2)
+    >>> groups = ["a", "a", "b", "b"]
+    >>> group_mce(y, proba, groups), group_mce(y, proba, groups, min_count=2)
     (0.75, 0.25)
     """
     return _reduced(

@@ -117,7 +117,10 @@ class TopLabel:
 
     @classmethod
     def of(cls, proba: np.ndarray) -> TopLabel:
-        """Return the (first) most probable class of each row of Float[n, K], with its probability."""
+        """Return the (first) most probable class of each row of Float[n, K].
+
+        Its probability comes with it.
+        """
         predicted = proba.argmax(axis=1)
         # Indexing gives the values of proba.max(axis=1) in a fifth of its time.
         return cls(predicted, proba[np.arange(len(proba)), predicted], proba.shape[1])

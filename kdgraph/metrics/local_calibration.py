@@ -116,7 +116,10 @@ def local_errors(
     incorrect, so the error near every row is 0.5 while the average error is 0.
 
     >>> errors = local_errors(
-    ...     [0.5] * 4, [True, True, False, False], [[0.0], [0.1], [1.0], [1.1]], bandwidths=[0.2, 1e9]
+    ...     [0.5] * 4,
+    ...     [True, True, False, False],
+    ...     [[0.0], [0.1], [1.0], [1.1]],
+    ...     bandwidths=[0.2, 1e9],
     ... )
     >>> abs(errors.slce.round(2)).tolist()
     [[0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.0, 0.0]]

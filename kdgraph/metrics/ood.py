@@ -2,13 +2,13 @@
 
 :func:`auroc`, :func:`aupr_out`, :func:`aupr_in`, :func:`fpr95` and :func:`fpr90` measure how well a
 score separates OOD rows from test rows. They use ranks only, so no scale, shift or threshold of the
-score matters. They take ``ood_score`` (Float[m], scores of the OOD rows) and ``id_score`` (Float[n],
-scores of the test rows by the same model). Higher scores are farther from the data, infinity is the
-farthest, and equal scores form one threshold. For a method that scores sets, m and n count sets.
-Each metric states its positive class. The base rate is the fraction of the positive class among the
-m + n scores, so it depends on how many rows were drawn, and the areas under precision and recall
-depend on it. In a record ``n`` is m, and n is ``dataset.n_test``. :func:`ood_metrics` returns all of
-these numbers with the base rate and Efron's bootstrap intervals.
+score matters. They take ``ood_score`` (Float[m], scores of the OOD rows) and ``id_score``
+(Float[n], scores of the test rows by the same model). Higher scores are farther from the data,
+infinity is the farthest, and equal scores form one threshold. For a method that scores sets, m and
+n count sets. Each metric states its positive class. The base rate is the fraction of the positive
+class among the m + n scores, so it depends on how many rows were drawn, and the areas under
+precision and recall depend on it. In a record ``n`` is m, and n is ``dataset.n_test``.
+:func:`ood_metrics` returns all of these numbers with the base rate and Efron's bootstrap intervals.
 
 :func:`mmc` and :func:`oce` measure the confidence on OOD rows, and :func:`mean_ood_score` the score
 of a detector on average.
@@ -475,9 +475,9 @@ def mmc_wrong(y: np.ndarray, top: Top) -> np.ndarray:
 def oce(top: Top, prior: np.ndarray) -> np.ndarray:
     """Measure the out-of-distribution calibration error (OCE), in [0, 1 - 1/K].
 
-    It is the mean over rows of ``|max_k proba[i, k] - max_k prior[k]|``. The absolute value is taken
-    for each row, as published. ``|mmc - max prior|``, which is :func:`oce_of_mean`, is smaller if
-    some rows are above the prior and some below.
+    It is the mean over rows of ``|max_k proba[i, k] - max_k prior[k]|``. The absolute value is
+    taken for each row, as published. ``|mmc - max prior|``, which is :func:`oce_of_mean`, is
+    smaller if some rows are above the prior and some below.
 
     Parameters
     ----------

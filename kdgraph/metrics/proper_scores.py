@@ -187,7 +187,8 @@ def nll_top_clipped(y: np.ndarray, top: Top, *, clip: float = 1e-12) -> float:
 
     Notes
     -----
-    Original to kdgraph. Salamon et al., Eq. 14, do not define the cost of a score of exactly 0 or 1.
+    Original to kdgraph. Salamon et al., Eq. 14, do not define the cost of a score of exactly 0 or
+    1.
 
     Examples
     --------

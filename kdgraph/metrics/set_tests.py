@@ -184,8 +184,8 @@ def contamination(
 ) -> dict[str, np.ndarray]:
     """Tabulate the power of the set test by the fraction of OOD rows and the size of the set.
 
-    The test does not use which rows of a set are OOD, as in the monitoring of a stream. Methods that
-    score whole sets have no such table.
+    The test does not use which rows of a set are OOD, as in the monitoring of a stream. Methods
+    that score whole sets have no such table.
 
     Parameters
     ----------

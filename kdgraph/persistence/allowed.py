@@ -87,7 +87,7 @@ _SKLEARN_PACKAGES = (
     ),
 )
 _SKLEARN_MODULES = ("sklearn._loss.link", "sklearn._loss.loss")
-"""Where scikit-learn has its estimators and their losses; a model may be made of public classes."""
+"""Modules of estimators and losses of scikit-learn, whose public classes a model may contain."""
 _SKLEARN_PRIVATE_CLASSES = frozenset(
     f"sklearn.{name}"
     for name in (

@@ -64,7 +64,7 @@ class PostHocRegressor(RegressorMixin, PostHoc):
     >>> parent = model.estimator_.predict_dist(X[:1])
     >>> (model.predict_dist(X[:1]).var() / parent.var()).round(6).tolist()
     [4.0]
-    """
+    """  # noqa: E501
 
     required_method: ClassVar = "predict_dist"
     _numeric_targets: ClassVar = True

@@ -388,7 +388,9 @@ class LocalisedConformalPit(SplitConformalRegressor):
         return high
 
     def _find_neighbours(self, coordinates: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return held-out rows near to places Float[m, d], and their weights: Int[m, k], Float[m, k].
+        """Return held-out rows near to places Float[m, d].
+
+        Their weights come with them: Int[m, k], Float[m, k].
 
         All weights of a place without neighbours are 0.
         """

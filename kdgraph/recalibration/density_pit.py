@@ -201,7 +201,10 @@ class DecileFeatures:
         return features
 
     def __call__(self, deciles: np.ndarray) -> np.ndarray:
-        """Return inputs Float[n, d] of deciles Float[n, 9], clipped to those of calibration rows."""
+        """Return inputs Float[n, d] of deciles Float[n, 9].
+
+        They are clipped to those of calibration rows.
+        """
         return (np.clip(self._raw(deciles), self.low, self.high) - self.center) / self.spread
 
     def location_and_scale(self, deciles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

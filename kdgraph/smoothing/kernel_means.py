@@ -1,8 +1,8 @@
 """Kernel-weighted means of rows around places.
 
 :func:`local_means` uses distances in feature space, in float32 where a bound on the rounding allows
-it and in float64 otherwise. :func:`local_means_by_distance` accepts any dissimilarity and computes it
-in blocks.
+it and in float64 otherwise. :func:`local_means_by_distance` accepts any dissimilarity and computes
+it in blocks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Search:
         self.cells = self._tiles()
 
     def _tiles(self) -> np.ndarray:
-        """Return the rows feature by feature in tiles; each label begins a new tile, Float[r d']."""
+        """Return the rows feature by feature in tiles; each label begins a new tile, Float[r
+        d'].
+        """
         from kdgraph.smoothing.pair_sums import TILE
 
         near, d = self.near, self.frame.put(self.X[:0]).shape[1]
@@ -62,7 +64,9 @@ class Search:
         return cells
 
     def around(self, places: np.ndarray, rates: np.ndarray) -> LocalMeans:
-        """Return means around places, Int[p], at rates, Float[b] (Luo et al., 2022, Eq. 4 and 6)."""
+        """Return means around places, Int[p], at rates, Float[b] (Luo et al., 2022, Eq. 4 and
+        6).
+        """
         from kdgraph.smoothing.pair_sums import means_of_block
 
         near, shape = self.near, (len(rates), len(places))
@@ -319,7 +323,7 @@ def local_means_by_distance(
     >>> apart = lambda panel_positions, rows: np.where(group[panel_positions][:, None] == group[rows], 0, np.inf)
     >>> local_means_by_distance(apart, 3, 3, [0.0, 1.0, 1.0], [1.0]).mean.tolist()
     [[0.5, 0.5, 1.0]]
-    """
+    """  # noqa: E501
     check_bandwidths(bandwidths)
     near = neighbourhoods(
         m, n, values, within_at=within_at, within=within, weight=weight, leave_one_out=leave_one_out
@@ -329,7 +333,9 @@ def local_means_by_distance(
 
 
 def weighted_means(distance: Distance, near: Neighbourhoods, rates: np.ndarray) -> LocalMeans:
-    """Return means with weights exp(-rate · D) relative to the nearest row's (Luo et al., Eq. 4)."""
+    """Return means with weights exp(-rate · D) relative to the nearest row's (Luo et al., Eq.
+    4).
+    """
     shape = (len(rates), len(near.first))
     mean, n_eff, mass = (
         np.full((*shape, near.values.shape[1]), np.nan),

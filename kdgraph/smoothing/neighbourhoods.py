@@ -1,7 +1,7 @@
 """Rows that count around each place, and the precision in which distances are computed.
 
-The module holds the kernels, the checked inputs of kernel means, and a bound on the error of float32
-distances.
+The module holds the kernels, the checked inputs of kernel means, and a bound on the error of
+float32 distances.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def neighbourhoods(
     weight: np.ndarray | None,
     leave_one_out: bool,
 ) -> Neighbourhoods:
-    """Sort n rows by label, and look up those of each of m places; original to kdgraph. Parameters as of
-    :func:`~kdgraph.smoothing.local_means`.
+    """Sort n rows by label, and look up those of each of m places; original to kdgraph. Parameters
+    as of :func:`~kdgraph.smoothing.local_means`.
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim not in (1, 2) or len(values) != n or values.shape[1:] == (0,):
@@ -215,7 +215,8 @@ _CHUNK = 2**16
 
 @dataclass(frozen=True)
 class Frame:
-    """An origin and a unit of feature space, and the precision in which rows are kept there. Original to kdgraph.
+    """An origin and a unit of feature space, and the precision in which rows are kept there.
+    Original to kdgraph.
 
     Attributes
     ----------

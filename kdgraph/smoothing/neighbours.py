@@ -25,10 +25,10 @@ matrix product, or by inner products for sparse rows.
 # What each back-end buys, for 1,000 places on one core (milliseconds):
 #   window, 1 feature, n = 10,000, k = 10 / 100 / 1,000: 0.4 / 1.7 / 22; the tree takes 0.8 / 6.2 /
 #     93, scikit-learn's k-d tree 1.3 / 5.2 / 65 without exact ties.
-#   tree, 5 features, n = 50,000, k = 10 / 100 / 1,000: 6.9 / 29 / 203; brute force takes 128 / 150 /
+# tree, 5 features, n = 50,000, k = 10 / 100 / 1,000: 6.9 / 29 / 203; brute force takes 128 / 150 /
 #     198, and scikit-learn's k-d tree with the same guarantees 15 / 64 / 341.
 #   brute, 20 features, n = 10,000, k = 10 / 100 / 1,000: 33 / 37 / 99; the tree takes 145 / 171 /
-#     352, scikit-learn's brute force 23 / 46 / 271 without exact ties. Its heaps are up to 1.8 times
+# 352, scikit-learn's brute force 23 / 46 / 271 without exact ties. Its heaps are up to 1.8 times
 #     as fast for n = 50,000 and k = 10, and slower for k = 1,000, so they are not used.
 TREE_DIMENSIONS = 8
 """Largest number of features for which "auto" takes the tree."""
@@ -211,9 +211,11 @@ class NeighbourSearch:
 
     def _search_tree(self, at: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the result of the tree, Float[p, k] and Int[p, k]."""
-        # A tree sums each distance separately, so its distances depend on no other place. Only among
+        # A tree sums each distance separately, so its distances depend on no other place. Only
+        # among
         # equal distances do the order, and the choice of the k rows, depend on how the tree was
-        # built; only these places are searched again. To recompute all distances instead took 1.66 s
+        # built; only these places are searched again. To recompute all distances instead took 1.66
+        # s
         # in place of 1.19 s for the recalibration of 10,000 places by 1,000 neighbours.
         n_queried = min(k + 1, len(self))
         distance, rows = (
@@ -260,7 +262,10 @@ class NeighbourSearch:
         return low
 
     def _all_distances(self, at: Any) -> np.ndarray:
-        """Return all distances by one matrix product, with half of the digits near 0, Float[p, n]."""
+        """Return all distances by one matrix product.
+
+        They are Float[p, n], with half of the digits near 0.
+        """
         if issparse(self.X):
             return np.maximum(1 - (at @ self.X.T).toarray(), 0.0)
         from sklearn.metrics.pairwise import euclidean_distances

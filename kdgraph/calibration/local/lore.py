@@ -1,8 +1,8 @@
 """Local recalibration (LoRe, Luo et al. 2022).
 
 The confidence of a row is a kernel-weighted accuracy of similar calibration rows in the same bin of
-confidence. :class:`LocalRecalibration` calibrates the top label, :class:`LocalClassShares` full rows
-of probabilities; :class:`Local` chooses the bandwidth and the bins for both.
+confidence. :class:`LocalRecalibration` calibrates the top label, :class:`LocalClassShares` full
+rows of probabilities; :class:`Local` chooses the bandwidth and the bins for both.
 """
 
 from __future__ import annotations
@@ -86,9 +86,10 @@ class Local:
         Brier score on the calibration rows, each of which is left out of its own neighbourhood.
     bandwidths : what "cv" chooses from.
     choice : what "cv" takes: "best", the least Brier score; or "simplest": of all whose score is
-        within one standard error of the least, those with the fewest bins, since the edge of a bin separates
-        rows that are alike in all else, and of these the one with the most effective rows
-        behind it (the rule of Breiman et al. 1984; the measure of simplicity is original to kdgraph).
+        within one standard error of the least, those with the fewest bins, since the edge of a bin
+        separates rows that are alike in all else, and of these the one with the most effective rows
+        behind it (the rule of Breiman et al. 1984; the measure of simplicity is original to
+        kdgraph).
     bins : of equal width over [0, 1], in which confidences count as alike; or "cv": 1, 5 or 15,
     chosen with the bandwidth.
     n_jobs : cores; never changes a number.
@@ -102,9 +103,9 @@ class Local:
     did not choose.
     groups_ : the groups of the calibration rows, sorted, of the kernel "group".
     n_eff_ : the median over calibration rows of the effective number of rows near them.
-    fallback_ : how many calibration rows have no calibration row near them: ``bin``, where the bin's own rows
-        stand in, and ``confidence``, where the bin has no other row and the parent's confidence
-        stays.
+    fallback_ : how many calibration rows have no calibration row near them: ``bin``, where the
+        bin's own rows stand in, and ``confidence``, where the bin has no other row and the parent's
+        confidence stays.
     """
 
     _: KW_ONLY
@@ -148,7 +149,10 @@ class Local:
             del self._embedded_with
 
     def describe(self) -> dict[str, Any]:
-        """Return the fitted values for the record; ``n_eff`` is the median over calibration rows."""
+        """Return the fitted values for the record.
+
+        ``n_eff`` is the median over calibration rows.
+        """
         return {
             "bandwidth": self.bandwidth_,
             "bins": self.bins_,
@@ -325,7 +329,8 @@ class LocalRecalibration(Local, TopLabelCalibrator):
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = make_moons(600, noise=0.3, random_state=0)
-    >>> model = LocalRecalibration(RandomForestClassifier(50, random_state=0), kernel="geodesic", random_state=0).fit(X, y)
+    >>> parent = RandomForestClassifier(50, random_state=0)
+    >>> model = LocalRecalibration(parent, kernel="geodesic", random_state=0).fit(X, y)
     >>> model.bandwidth_, model.predict_confidence(X[:2]).round(2)
     (12.8, array([0.98, 0.97]))
     """
@@ -374,7 +379,8 @@ class LocalClassShares(Local, PostHocClassifier):
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> X, y = make_moons(600, noise=0.3, random_state=0)
-    >>> model = LocalClassShares(RandomForestClassifier(50, random_state=0), kernel="geodesic", random_state=0).fit(X, y)
+    >>> parent = RandomForestClassifier(50, random_state=0)
+    >>> model = LocalClassShares(parent, kernel="geodesic", random_state=0).fit(X, y)
     >>> model.predict_proba(X[:1]).sum().round(6)
     np.float64(1.0)
     """

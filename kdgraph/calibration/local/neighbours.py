@@ -21,7 +21,8 @@ from kdgraph.smoothing.kernel_means import Distance
 LocalKernel = Literal["laplacian", "gaussian", "geodesic", "group"]
 """laplacian, gaussian: of distances in a feature map (:data:`kdgraph.smoothing.Kernel`). geodesic:
 K^(1/γ), of the geodesic similarity K of the parent's own partition (Dey et al., Eq. 14 and 16; as a
-kernel for LoRe original to kdgraph). group: 1 for rows of one group, 0 for others (Luo et al., Section 4).
+kernel for LoRe original to kdgraph). group: 1 for rows of one group, 0 for others (Luo et al.,
+Section 4).
 """
 NO_GROUP = -1
 """Position of a group that is not among the calibration rows."""
@@ -92,8 +93,8 @@ class Neighbours:
     ) -> tuple[np.ndarray, np.ndarray, dict[str, int]]:
         """Return the averages around m places at b bandwidths, with fallbacks.
 
-        The results are the mean, Float[b, m] or Float[b, m, K]; n_eff, Float[b, m]; and the number of
-        fallbacks at the last bandwidth. A place without a near row gets the mean of its bin
+        The results are the mean, Float[b, m] or Float[b, m, K]; n_eff, Float[b, m]; and the number
+        of fallbacks at the last bandwidth. A place without a near row gets the mean of its bin
         (``bin``); if the bin is empty, the output of the parent (``confidence``). Its n_eff is 0.
         """
         averages = self.means(
@@ -122,7 +123,10 @@ class Neighbours:
         leave_one_out: bool = False,
         n_jobs: int | None = None,
     ) -> LocalMeans:
-        """Return the averages around m places at b bandwidths (Luo et al., Eq. 6); NaN without a row."""
+        """Return the averages around m places at b bandwidths (Luo et al., Eq. 6).
+
+        They are NaN where there is no row.
+        """
         options: dict[str, Any] = {
             "within_at": self._cell(at.confidence, at.group),
             "within": self._cell(self.confidence, self.group),
@@ -149,7 +153,9 @@ class Neighbours:
         )
 
     def bin_means(self, confidence: np.ndarray, *, leave_one_out: bool = False) -> np.ndarray:
-        """Return the mean over the bin of each confidence, Float[m] or Float[m, K]; NaN without rows.
+        """Return the mean over the bin of each confidence, Float[m] or Float[m, K].
+
+        It is NaN where there are no rows.
 
         Notes
         -----

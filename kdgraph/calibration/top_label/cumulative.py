@@ -146,7 +146,8 @@ def _least_nll(
     score: np.ndarray, rows: np.ndarray, n_correct: np.ndarray, accuracy: np.ndarray
 ) -> float:
     """Return the score that minimises the NLL if it is the threshold."""
-    # For all candidates at once: the rows from a score up have the confidence ``accuracy``, the rows
+    # For all candidates at once: the rows from a score up have the confidence ``accuracy``, the
+    # rows
     # below it have one common confidence.
     above = np.cumsum(_nll(n_correct, rows, accuracy)[::-1])[::-1]
     rows_below, correct_below = np.cumsum(rows) - rows, np.cumsum(n_correct) - n_correct

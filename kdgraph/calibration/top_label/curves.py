@@ -55,8 +55,8 @@ class CurveCalibrator(ShrinkageCalibrator):
 
     A subclass implements ``_fit_curve(score, correct, weight)``, for rows of one class whose
     weights are not 0, and ``_evaluate(curve, score)``. An empty curve means that the fit reached a
-    bound; an entry ``converged`` is false where an optimiser has not converged. A subclass whose curve
-    rests on different rows at each score implements ``_support(curve, score)`` too.
+    bound; an entry ``converged`` is false where an optimiser has not converged. A subclass whose
+    curve rests on different rows at each score implements ``_support(curve, score)`` too.
 
     Parameters
     ----------
@@ -297,10 +297,10 @@ class HistogramBinning(CurveCalibrator):
 
     Notes
     -----
-    Salamon et al., Eq. 6, whose partition starts at 0 and whose text has bins (b_i, b_i+1]. Zadrozny
-    and Elkan 2001 for two classes; class by class, it is the top-label histogram binning of Gupta
-    and Ramdas 2022. A class that is never predicted on calibration rows gets the accuracy of all
-    rows, with a warning that names it.
+    Salamon et al., Eq. 6, whose partition starts at 0 and whose text has bins (b_i, b_i+1].
+    Zadrozny and Elkan 2001 for two classes; class by class, it is the top-label histogram binning
+    of Gupta and Ramdas 2022. A class that is never predicted on calibration rows gets the accuracy
+    of all rows, with a warning that names it.
 
     Examples
     --------
@@ -502,10 +502,10 @@ class VennAbers(CurveCalibrator):
 
     Notes
     -----
-    Inductive Venn-Abers predictors, Vovk and Petej 2012, merged as p1/(1 - p0 + p1), which minimises
-    the largest log loss (Vovk, Petej and Fedorova 2015, Section 4). After a sort, all p0 and p1 of m
-    distinct scores take time O(m), by the walk over the cumulative sum diagram of their Section 5.
-    A new row has weight 1.
+    Inductive Venn-Abers predictors, Vovk and Petej 2012, merged as p1/(1 - p0 + p1), which
+    minimises the largest log loss (Vovk, Petej and Fedorova 2015, Section 4). After a sort, all p0
+    and p1 of m distinct scores take time O(m), by the walk over the cumulative sum diagram of their
+    Section 5. A new row has weight 1.
 
     Examples
     --------
@@ -583,12 +583,14 @@ def isotonic_p1(rows: np.ndarray, n_correct: np.ndarray) -> np.ndarray:
     array([0.5, 1. ])
     """
     # Isotonic regression is the slope of the greatest convex minorant of the points P_j, the sums
-    # of (rows, correct rows) up to score j. An added correct row at score j shifts P_j and all later
+    # of (rows, correct rows) up to score j. An added correct row at score j shifts P_j and all
+    # later
     # points by (1, 1); equivalently, all earlier points by (-1, -1). The value at j is the slope of
     # the segment that leads from the shifted points (``behind``) to the others (``ahead``).
     #
     # ``ahead`` is a stack of the corners of the minorant of the points that are not shifted, the
-    # nearest one on top. It is built from right to left once. No slope exceeds 1, so a shifted point
+    # nearest one on top. It is built from right to left once. No slope exceeds 1, so a shifted
+    # point
     # lies below its old position and a corner that was removed never returns: each point is pushed
     # and popped at most once, which gives O(m).
     points = list(zip(np.cumsum(rows).tolist(), np.cumsum(n_correct).tolist(), strict=True))

@@ -1,8 +1,8 @@
 """Kernel density confidence: the density ratio of correct and incorrect predictions.
 
-The module holds the estimator of Salamon et al. (Eq. 7 to 9) and its two ways to choose a bandwidth:
-the narrowest one whose curve has few turns (Eq. 19 and 20), and leave-one-out (b_opt). Fourier
-series with a bound on their error make the searches fast (original to kdgraph).
+The module holds the estimator of Salamon et al. (Eq. 7 to 9) and its two ways to choose a
+bandwidth: the narrowest one whose curve has few turns (Eq. 19 and 20), and leave-one-out (b_opt).
+Fourier series with a bound on their error make the searches fast (original to kdgraph).
 """
 
 from __future__ import annotations
@@ -337,8 +337,9 @@ class KernelDensityConfidence(CurveCalibrator):
     >>> from sklearn.frozen import FrozenEstimator
     >>> rng = np.random.default_rng(0)
     >>> s = rng.uniform(size=4000)
-    >>> X, y = np.stack([s, 1 - s], axis=1), (rng.random(4000) > s**2).astype(int)  # class 0 with probability s²
-    >>> model = KernelDensityConfidence(FrozenEstimator(PrecomputedScores().fit(X))).fit(X, y, X_calibration=X, y_calibration=y)
+    >>> X, y = np.stack([s, 1 - s], axis=1), (rng.random(4000) > s**2).astype(int)
+    >>> model = KernelDensityConfidence(FrozenEstimator(PrecomputedScores().fit(X)))
+    >>> model = model.fit(X, y, X_calibration=X, y_calibration=y)
     >>> model.predict_confidence([[0.6, 0.4], [0.9, 0.1]]).round(1)
     array([0.4, 0.8])
     """

@@ -91,7 +91,7 @@ class KernelSum:
     def log(
         self, points: np.ndarray, bandwidth: float, without: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The logarithm of the sum (Salamon et al., Eq. 7), without underflow.
+        """Return the logarithm of the sum (Salamon et al., Eq. 7), without underflow.
 
         Parameters
         ----------
@@ -160,9 +160,9 @@ class KernelSeries:
 
     Notes
     -----
-    Original to kdgraph: the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard and Lee 2004.
-    A wave is a product of two powers, so that K coefficients of n rows cost n * 2 sqrt(K) powers
-    and one matrix product.
+    Original to kdgraph: the Poisson sum of a Gaussian, as in the non-uniform transform of Greengard
+    and Lee 2004. A wave is a product of two powers, so that K coefficients of n rows cost n * 2
+    sqrt(K) powers and one matrix product.
     """
 
     def __init__(self, sums: KernelSum, points: np.ndarray, narrowest: float, widest: float):

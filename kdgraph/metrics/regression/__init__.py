@@ -1,7 +1,7 @@
 """Metrics of predictive distributions of a continuous outcome.
 
-A distribution has ``len``, ``cdf``, ``ppf``, ``mean``, ``var``, ``interval`` and ``crps``, which are
-vectorised over rows. Outcomes are continuous, and PIT values are not randomised.
+A distribution has ``len``, ``cdf``, ``ppf``, ``mean``, ``var``, ``interval`` and ``crps``, which
+are vectorised over rows. Outcomes are continuous, and PIT values are not randomised.
 """
 
 from __future__ import annotations

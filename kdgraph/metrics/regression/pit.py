@@ -100,9 +100,10 @@ _ROUNDING = 1e-10
 def pit_ks(y: np.ndarray, distribution: Any) -> float:
     """Measure the Kolmogorov-Smirnov distance of the PIT values from uniform, in [1/2n, 1].
 
-    It is the largest ``|fraction of values <= p - p|``. Calibrated distributions of n rows have about 0.87/√n, and more than 1.36/√n in 5 of 100 cases;
-    where F has steps, at least half the largest of them. It is SciPy's ``kstest(...,
-    "uniform").statistic``; the 0.87 and 1.36 are of Kolmogorov's limit.
+    It is the largest ``|fraction of values <= p - p|``. Calibrated distributions of n rows have
+    about 0.87/√n, and more than 1.36/√n in 5 of 100 cases; where F has steps, at least half the
+    largest of them. It is SciPy's ``kstest(..., "uniform").statistic``; the 0.87 and 1.36 are of
+    Kolmogorov's limit.
 
     Parameters
     ----------
@@ -118,9 +119,10 @@ def pit_ks(y: np.ndarray, distribution: Any) -> float:
 def pit_cvm(y: np.ndarray, distribution: Any) -> float:
     """Measure the Cramér-von Mises statistic of the PIT values against uniform.
 
-    It is 1/12n + Σ ((i - ½)/n - u_i)² of the sorted values. Calibrated distributions have 1/6 on average and more than 0.461 in 5 of 100 cases, whatever n
-    is; others grow as n, and so do those with steps: by about n s²/3 of equal steps s, F being at
-    their upper ends. It is SciPy's ``cramervonmises(..., "uniform").statistic``.
+    It is 1/12n + Σ ((i - ½)/n - u_i)² of the sorted values. Calibrated distributions have 1/6 on
+    average and more than 0.461 in 5 of 100 cases, whatever n is; others grow as n, and so do those
+    with steps: by about n s²/3 of equal steps s, F being at their upper ends. It is SciPy's
+    ``cramervonmises(..., "uniform").statistic``.
 
     Parameters
     ----------
@@ -136,9 +138,10 @@ def pit_cvm(y: np.ndarray, distribution: Any) -> float:
 def pit_frosini(y: np.ndarray, distribution: Any) -> float:
     """Measure Frosini's statistic of the PIT values against uniform.
 
-    It is Σ ``|u_i - (i - ½)/n|`` / √n of the sorted values. Calibrated distributions have about √(2π)/8 = 0.313 on average, whatever n is; others grow as
-    √n, and so do those with steps: towards s√n/2 of equal steps s, F being at their upper ends. Its
-    p-value is in :func:`pit_tests`.
+    It is Σ ``|u_i - (i - ½)/n|`` / √n of the sorted values. Calibrated distributions have about
+    √(2π)/8 = 0.313 on average, whatever n is; others grow as √n, and so do those with steps:
+    towards s√n/2 of equal steps s, F being at their upper ends. Its p-value is in
+    :func:`pit_tests`.
 
     Parameters
     ----------

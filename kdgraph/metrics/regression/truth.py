@@ -101,7 +101,7 @@ def binned_kl(distribution: Any, true_distribution: Any, bins: int) -> np.ndarra
     --------
     >>> from kdgraph.distributions import Normal
     >>> truth, wide = Normal(np.zeros(1), np.ones(1)), Normal(np.zeros(1), np.full(1, 2.0))
-    >>> binned_kl(truth, truth, 30).round(12).tolist(), binned_kl(wide, truth, 30).round(2).tolist()  # 0.318 without bins
+    >>> binned_kl(truth, truth, 30).round(12).tolist(), binned_kl(wide, truth, 30).round(2).tolist()
     ([0.0], [0.32])
     """
     edges = distribution.ppf(np.arange(1, bins) / bins)

@@ -41,8 +41,8 @@ class AutoencoderModule(nn.Module):
     strides : sequence of int, Int[L]
         Factor by which each layer divides height and width.
     downsampling : DownsamplingName
-        See :data:`DownsamplingName`. The decoder inverts it with transposed convolutions; those that
-        invert pooling do not overlap.
+        See :data:`DownsamplingName`. The decoder inverts it with transposed convolutions; those
+        that invert pooling do not overlap.
     """
 
     def __init__(
@@ -101,12 +101,12 @@ class ReconstructionLoss(nn.Module):
 class ConvolutionalAutoencoder(Network):
     """Convolutional autoencoder as a transformer of images.
 
-    ``transform`` returns the latents of images, ``inverse_transform`` the images of latents. It is used
-    in front of estimators for vectors, as in ``Pipeline([("encoder", ConvolutionalAutoencoder()),
-    ("classifier", forest)])``. It does not use labels. The defaults are the network of the paper on
-    TOOD (tree-based OOD detection) for images of 1×28×28, whose latents are 4×7×7 = 196 numbers.
-    ``channels=(16, 32, 64), strides=(1, 2, 2), downsampling="stride"`` is its network for 3×32×32, with
-    64×8×8 = 4,096 numbers.
+    ``transform`` returns the latents of images, ``inverse_transform`` the images of latents. It is
+    used in front of estimators for vectors, as in ``Pipeline([("encoder",
+    ConvolutionalAutoencoder()), ("classifier", forest)])``. It does not use labels. The defaults
+    are the network of the paper on TOOD (tree-based OOD detection) for images of 1×28×28, whose
+    latents are 4×7×7 = 196 numbers. ``channels=(16, 32, 64), strides=(1, 2, 2),
+    downsampling="stride"`` is its network for 3×32×32, with 64×8×8 = 4,096 numbers.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ class ConvolutionalAutoencoder(Network):
         Output channels of each layer of the encoder, which are 3×3 convolutions with ReLU. The
         decoder has them in reverse order, and a sigmoid after the last one.
     strides : sequence of int, default=(2, 2)
-        Factor by which each layer divides height and width. These must be multiples of the product of
-        all factors.
+        Factor by which each layer divides height and width. These must be multiples of the product
+        of all factors.
     downsampling : {"pooling", "stride"}, default="pooling"
         See :data:`DownsamplingName`.
     learning_rate : float, default=1e-3
@@ -138,8 +138,8 @@ class ConvolutionalAutoencoder(Network):
     Notes
     -----
     The numbers of channels and the kernels are missing in the text of the paper. The rest of its
-    description (layers, pooling, strides, activations) fits these networks. The first one is that of
-    a common tutorial; the channels of the second one are a guess.
+    description (layers, pooling, strides, activations) fits these networks. The first one is that
+    of a common tutorial; the channels of the second one are a guess.
 
     References
     ----------
@@ -203,8 +203,8 @@ class ConvolutionalAutoencoder(Network):
         ParameterError
             If a parameter is outside its range, or channels and strides differ in number.
         ValueError
-            If X contains vectors, images whose size the strides do not divide, values outside [0, 1],
-            NaN or infinity; if the device is missing or the training diverges.
+            If X contains vectors, images whose size the strides do not divide, values outside [0,
+            1], NaN or infinity; if the device is missing or the training diverges.
         """
         check_parameters(self)
         if not len(self.channels) == len(self.strides) > 0:

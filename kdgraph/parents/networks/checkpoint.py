@@ -61,7 +61,9 @@ class TrainingProgress:
 
 
 ProgressCallback = Callable[[TrainingProgress], object]
-"""Function that receives the progress after each epoch; an exception it raises ends the training."""
+"""Function that receives the progress after each epoch; an exception it raises ends the
+training.
+"""
 
 
 @contextmanager
@@ -185,7 +187,10 @@ class Checkpoint:
             )
 
     def for_stage(self, stage: str) -> Checkpoint:
-        """Return the checkpoint of a stage before or after the main training, in a file next to it."""
+        """Return the checkpoint of a stage before or after the main training.
+
+        It is a file next to this one.
+        """
         return Checkpoint(
             self.path.with_name(f"{self.path.name}.{stage}"), f"{self.fingerprint} {stage}"
         )
@@ -193,7 +198,8 @@ class Checkpoint:
     def load(self) -> dict[str, Any] | None:
         """Return the saved state, or None if there is no usable one.
 
-        A state is unusable if the file does not exist, is truncated, or belongs to another training.
+        A state is unusable if the file does not exist, is truncated, or belongs to another
+        training.
         """
         # torch would also read older formats, with a warning.
         if not zipfile.is_zipfile(self.path):
@@ -234,7 +240,10 @@ class Checkpoint:
         self._next_save_time = time.monotonic() + SAVE_INTERVAL_SECONDS
 
     def remove(self) -> None:
-        """Delete the file and the temporary files of processes that were killed while writing it."""
+        """Delete the file and its temporary files.
+
+        Processes that were killed while writing it leave temporary files.
+        """
         self.path.unlink(missing_ok=True)
         for temporary in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
             temporary.unlink(missing_ok=True)

@@ -51,8 +51,8 @@ def binary_cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor) -> Te
     """Return the binary cross-entropy of each class against the others, on the softmax.
 
     It is -(1/K) Σ_k of log p_k for the class of the row and log(1 - p_k) for the others, where p is
-    the softmax. The published implementation of Dey et al. (2024) trains its network for tables with
-    it, as Keras' ``binary_crossentropy``.
+    the softmax. The published implementation of Dey et al. (2024) trains its network for tables
+    with it, as Keras' ``binary_crossentropy``.
     """
     # 1 - p would be 0 where p rounds to 1. So the complement of the largest p is the sum of the
     # others; all other p are at most 1/2, where log1p is exact.
@@ -70,9 +70,9 @@ def batch_mmce(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Return the maximum mean calibration error (MMCE, Kumar et al. 2018) of a batch.
 
     It is ``kdgraph.metrics.mmce`` with a gradient: the root of the mean over pairs of rows of
-    ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / 0.4)``. Here c is the largest probability, and a is 1
-    if it belongs to the class of the row. The predicted class is not differentiable in the weights,
-    so a is a constant for the gradient. ``c - a`` of a row is multiplied by its weight.
+    ``(c_i - a_i) (c_j - a_j) exp(-|c_i - c_j| / 0.4)``. Here c is the largest probability, and a is
+    1 if it belongs to the class of the row. The predicted class is not differentiable in the
+    weights, so a is a constant for the gradient. ``c - a`` of a row is multiplied by its weight.
     """
     confidence, predicted = logits.softmax(dim=1).max(dim=1)
     gap = weights * (confidence - (predicted == targets).to(confidence.dtype))
@@ -121,7 +121,10 @@ class MmceLoss:
     weight: float
 
     def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the loss of logits Float32[b, K], targets Int[b] and weights Float32[b], a scalar."""
+        """Return the loss of logits Float32[b, K], targets Int[b] and weights Float32[b].
+
+        It is a scalar.
+        """
         loss = cross_entropy(logits, targets, weights)
         return loss + self.weight * batch_mmce(logits, targets, weights) if self.weight else loss
 
@@ -161,8 +164,8 @@ class NetworkClassifier(ClassifierMixin, Network):
     exposure : Exposure or None, default=None
         Training with outliers, an :class:`~kdgraph.parents.networks.exposure.Exposure`.
     stop_on : {"validation", "validation_accuracy", "train"}, default="validation"
-        Criterion of early stopping, as in :class:`Network`. With "validation_accuracy", ``patience``
-        counts epochs in which the accuracy on the held-out rows did not increase.
+        Criterion of early stopping, as in :class:`Network`. With "validation_accuracy",
+        ``patience`` counts epochs in which the accuracy on the held-out rows did not increase.
     **others
         Parameters of :class:`Network`.
 
@@ -175,8 +178,9 @@ class NetworkClassifier(ClassifierMixin, Network):
     mmce_nll_ : list of float
         Negative log likelihood in nats for each candidate weight; only with "mmce".
     exposure_history_ : list of dict
-        As ``history_``, of the tuning with outliers; empty without one. With outliers, each epoch has
-        an ``outlier_loss``: the mean of ``weight`` × the outlier loss. The other losses exclude it.
+        As ``history_``, of the tuning with outliers; empty without one. With outliers, each epoch
+        has an ``outlier_loss``: the mean of ``weight`` × the outlier loss. The other losses exclude
+        it.
     exposure_ : dict
         Values that were fitted for the exposure, such as energy margins; only with ``exposure``.
     **others
@@ -199,7 +203,10 @@ class NetworkClassifier(ClassifierMixin, Network):
         )
 
     def _candidate_weights(self) -> list[float]:
-        """Return the candidate weights of the MMCE; raise ParameterError if they cannot be compared."""
+        """Return the candidate weights of the MMCE.
+
+        Raise ParameterError if they cannot be compared.
+        """
         candidates = np.atleast_1d(self.mmce_weight).astype(float).tolist()
         if not candidates:
             raise ParameterError("mmce_weight must have at least one number, got []")
@@ -327,9 +334,9 @@ class NetworkClassifier(ClassifierMixin, Network):
         Returns
         -------
         dict
-            As in :class:`Network`. With "mmce" it also has the selected weight and the NLL in nats of
-            each weight. With an exposure it also has its name, that of its outliers, and the outlier loss
-            in the first and the last epoch.
+            As in :class:`Network`. With "mmce" it also has the selected weight and the NLL in nats
+            of each weight. With an exposure it also has its name, that of its outliers, and the
+            outlier loss in the first and the last epoch.
         """
         summary = super().describe()
         if self.loss == "mmce":
@@ -375,8 +382,8 @@ class NetworkClassifier(ClassifierMixin, Network):
         ParameterError
             If a parameter is outside its range, or ``X_outliers`` is given without an exposure.
         ValueError
-            If X contains NaN or infinity, y has one class only, the device is missing, or the training
-            diverges.
+            If X contains NaN or infinity, y has one class only, the device is missing, or the
+            training diverges.
 
         Warns
         -----
@@ -428,7 +435,10 @@ class NetworkClassifier(ClassifierMixin, Network):
             )
 
     def _validate_outliers(self, X: np.ndarray, X_outliers: Any) -> np.ndarray:
-        """Return validated outliers; raise ValueError if their shape differs from that of the rows."""
+        """Return validated outliers.
+
+        Raise ValueError if their shape differs from that of the rows.
+        """
         outliers = check_array(
             X_outliers, dtype=[np.float64, np.float32], allow_nd=True, input_name="X_outliers"
         )
@@ -459,7 +469,7 @@ class NetworkClassifier(ClassifierMixin, Network):
             name = type(self).__name__
             advice = "try another random_state or learning_rate, or more epochs"
             message = (
-                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the class"
+                f"{name} learnt nothing: its loss, {network_loss:.3f}, is not below that of the class"  # noqa: E501
                 f" proportions; {advice}"
             )
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
@@ -546,9 +556,9 @@ class ModuleClassifier(NetworkClassifier):
     Parameters
     ----------
     module : nn.Module
-        Module that maps Float32[b, *input_shape] to logits Float32[b, K], column j for the j-th label
-        in sorted order. It is not modified. Training starts from its weights. Lazy layers take their
-        shape from the data.
+        Module that maps Float32[b, *input_shape] to logits Float32[b, K], column j for the j-th
+        label in sorted order. It is not modified. Training starts from its weights. Lazy layers
+        take their shape from the data.
     **others
         Parameters of :class:`NetworkClassifier`. With ``max_epochs=0`` nothing is trained, and
         ``fit`` only stores the labels and the shape.

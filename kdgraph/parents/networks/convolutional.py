@@ -33,8 +33,8 @@ def random_view(
     padding : int, default=4
         Largest shift in pixels in each direction.
     generator : torch.Generator or None, default=None
-        Generator on the CPU for any device of the images, so that a seed gives the same views on all
-        devices; None: the generator of torch.
+        Generator on the CPU for any device of the images, so that a seed gives the same views on
+        all devices; None: the generator of torch.
 
     Returns
     -------
@@ -82,23 +82,23 @@ class ConvolutionalNetwork(NetworkClassifier):
     Parameters
     ----------
     architecture : {"simple", "lenet"}, default="simple"
-        "simple" has 3 filters of 3×3, a dense layer of 10 and the logits (Dey et al., Section 5.2.1).
-        "lenet" is LeNet-5 of LeCun et al. with max pooling: 6 and 16 filters of 5×5, dense layers of
-        120 and 84.
+        "simple" has 3 filters of 3×3, a dense layer of 10 and the logits (Dey et al., Section
+        5.2.1). "lenet" is LeNet-5 of LeCun et al. with max pooling: 6 and 16 filters of 5×5, dense
+        layers of 120 and 84.
     learning_rate : float, default=1e-3
-        Learning rate, larger than that of the multilayer perceptron. With 3e-4, circles and rectangles
-        of 100×100 pixels took more than ten minutes on one core.
+        Learning rate, larger than that of the multilayer perceptron. With 3e-4, circles and
+        rectangles of 100×100 pixels took more than ten minutes on one core.
     max_epochs : int, default=20
-        Largest number of epochs, smaller than that of the multilayer perceptron: where classes can be
-        separated without error, the validation loss never stops falling.
+        Largest number of epochs, smaller than that of the multilayer perceptron: where classes can
+        be separated without error, the validation loss never stops falling.
     **others
         Parameters of :class:`NetworkClassifier`.
 
     Notes
     -----
     Initial weights are uniform as of Glorot and Bengio, and biases 0. This is the default of Keras,
-    and so that of Dey et al. With the initial weights of torch, 6 of 24 small networks never learned
-    to separate circles from rectangles (2,000 images, 8 epochs); with these all 24 did.
+    and so that of Dey et al. With the initial weights of torch, 6 of 24 small networks never
+    learned to separate circles from rectangles (2,000 images, 8 epochs); with these all 24 did.
 
     References
     ----------
@@ -244,8 +244,8 @@ def conv3x3(channels: int, filters: int, stride: int = 1) -> nn.Conv2d:
 def residual_layers(channels: int, depth: int = 20, width: int = 16) -> OrderedDict[str, nn.Module]:
     """Return the layers of a residual network up to the global average.
 
-    These are a 3×3 convolution, three stages of ``(depth - 2) / 6`` blocks, and the mean over pixels.
-    They map Float[n, channels, h, w], of any size, to Float[n, 4·width].
+    These are a 3×3 convolution, three stages of ``(depth - 2) / 6`` blocks, and the mean over
+    pixels. They map Float[n, channels, h, w], of any size, to Float[n, 4·width].
 
     Parameters
     ----------
@@ -285,9 +285,9 @@ class ResidualNetwork(NetworkClassifier):
     """Residual network for small images, ResNet-20 by default (He et al. 2016, Section 4.2).
 
     It has 0.27 M parameters for 10 classes. The training defaults are those of the paper (momentum
-    0.9, batches of 128, 64,000 steps on 50,000 images), except for the learning rate, which falls along
-    a cosine instead of in two steps. ``patience`` is off: with a falling rate the best epochs are the
-    last ones.
+    0.9, batches of 128, 64,000 steps on 50,000 images), except for the learning rate, which falls
+    along a cosine instead of in two steps. ``patience`` is off: with a falling rate the best epochs
+    are the last ones.
 
     Parameters
     ----------

@@ -37,8 +37,8 @@ class SupervisedContrastiveLoss(nn.Module):
     -----
     L_sup_out, Eq. 2 of Khosla et al. (2020), for L2-normalised z. A(i) are all rows but i, and P(i)
     those of them in the class of i: L_i = -1/|P(i)| Σ_{p∈P(i)} log( exp(z_i·z_p/τ) / Σ_{a∈A(i)}
-    exp(z_i·z_a/τ) ). The paper sums L_i over the batch. Here the loss is the (weighted) mean over the
-    anchors that have a positive, so that it does not grow with the batch.
+    exp(z_i·z_a/τ) ). The paper sums L_i over the batch. Here the loss is the (weighted) mean over
+    the anchors that have a positive, so that it does not grow with the batch.
 
     Examples
     --------
@@ -197,18 +197,18 @@ class EncoderModule(nn.Module):
 class EncoderNetwork(NetworkClassifier):
     """Image model with a projection to an embedding and a dense head.
 
-    The default head is that of Dey et al., Appendix F: an embedding of 256 numbers, a dense layer of
-    200 units, the logits. In the paper the encoder is first trained with the contrastive loss:
+    The default head is that of Dey et al., Appendix F: an embedding of 256 numbers, a dense layer
+    of 200 units, the logits. In the paper the encoder is first trained with the contrastive loss:
     ``pretrain="contrastive"``. ``transform(X, "embedding")`` returns the input of the head.
 
     Parameters
     ----------
     model : str, default="resnet20"
-        "resnet20" is the untrained residual network of kdgraph. "package.module:factory" is a function
-        that returns a torch module from images to features, tokens or maps (the last two are
-        averaged). Otherwise it is a folder or name that ``AutoModel`` of transformers can load, from
-        the cache of the user or else the network (``pip install 'kdgraph[encoders]'``). Its features
-        are its pooled output, or the mean of its last tokens.
+        "resnet20" is the untrained residual network of kdgraph. "package.module:factory" is a
+        function that returns a torch module from images to features, tokens or maps (the last two
+        are averaged). Otherwise it is a folder or name that ``AutoModel`` of transformers can load,
+        from the cache of the user or else the network (``pip install 'kdgraph[encoders]'``). Its
+        features are its pooled output, or the mean of its last tokens.
     model_options : mapping of str to object, or None, default=None
         Keyword arguments of the factory or of ``AutoModel``.
     weights : {"pretrained", "random"}, default="pretrained"
@@ -218,8 +218,8 @@ class EncoderNetwork(NetworkClassifier):
         Height and width to which images are resized, bilinearly. None: the size in the config of a
         model of transformers, otherwise no resizing.
     embedding_size : int or None, default=256
-        Outputs m of the linear projection. None: no projection; the embedding is the features of the
-        encoder.
+        Outputs m of the linear projection. None: no projection; the embedding is the features of
+        the encoder.
     hidden : sequence of int, default=(200,)
         Units of each hidden layer of the head.
     pretrain : {"none", "contrastive"}, default="none"
@@ -230,11 +230,11 @@ class EncoderNetwork(NetworkClassifier):
     temperature : float, default=0.1
         τ of the contrastive loss.
     augment : bool, default=False
-        Pretrain on two random views of each image (shifted by up to 4 pixels, and mirrored in half of
-        the cases) instead of the image.
+        Pretrain on two random views of each image (shifted by up to 4 pixels, and mirrored in half
+        of the cases) instead of the image.
     freeze : bool, default=False
-        Keep the encoder fixed while the rest is trained; also the projection, if it was pretrained. The
-        outputs of the fixed part are computed once.
+        Keep the encoder fixed while the rest is trained; also the projection, if it was pretrained.
+        The outputs of the fixed part are computed once.
     **others
         Parameters of :class:`NetworkClassifier`.
 
@@ -245,8 +245,8 @@ class EncoderNetwork(NetworkClassifier):
 
     Notes
     -----
-    A grey image is repeated for the channels of the model. Models of transformers receive images, in
-    [0, 1], normalised as their image processor specifies; the module of a factory must normalise
+    A grey image is repeated for the channels of the model. Models of transformers receive images,
+    in [0, 1], normalised as their image processor specifies; the module of a factory must normalise
     images itself.
 
     References
@@ -405,7 +405,10 @@ class EncoderNetwork(NetworkClassifier):
 def _split_at_trainable(
     module: EncoderModule, *, freeze_projection: bool
 ) -> tuple[nn.Module, nn.Module]:
-    """Return the frozen part and the trainable part, in the order in which images pass through them."""
+    """Return the frozen part and the trainable part.
+
+    Images pass through them in this order.
+    """
     if freeze_projection:
         return nn.Sequential(module.encoder, module.embedding), module.head
     return module.encoder, nn.Sequential(module.embedding, module.head)

@@ -41,9 +41,9 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
     """Deep ensemble of multilayer perceptrons (Lakshminarayanan et al. 2017).
 
     Members differ in their initial weights and in their batches. Every member draws its own batches
-    from the training rows, with replacement. An epoch has as many steps as the rows have batches. All
-    members are one module of stacked weights, so a layer of ten members is one matrix product, not
-    ten.
+    from the training rows, with replacement. An epoch has as many steps as the rows have batches.
+    All members are one module of stacked weights, so a layer of ten members is one matrix product,
+    not ten.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
     combine : {"mean", "mean_logs", "sum_logs"}, default="mean"
         "mean" is the mean of the probabilities of the members (Lakshminarayanan et al., Eq. 3; the
         score of PhANNs is ten times it). "mean_logs" is the softmax of the mean of their log
-        probabilities. "sum_logs" is the softmax of their sum, which is sharper the more members there
-        are (Salamon et al., Appendix).
+        probabilities. "sum_logs" is the softmax of their sum, which is sharper the more members
+        there are (Salamon et al., Appendix).
     patience, stop_on
         As in :class:`NetworkClassifier`; they monitor the loss of the combined prediction.
     **others
@@ -153,7 +153,8 @@ class MultilayerPerceptronEnsemble(NetworkClassifier):
 class MemberMeanLoss:
     """Mean over members of a loss that is not a mean over rows.
 
-    Without gradients there is one batch for all members, and the loss is computed for it as a whole.
+    Without gradients there is one batch for all members, and the loss is computed for it as a
+    whole.
 
     Attributes
     ----------
@@ -212,7 +213,8 @@ class StackedPerceptrons(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Return logits Float32[n, K] of rows Float32[n, …].
 
-        In training they are those of the member of each row, otherwise those of all members combined.
+        In training they are those of the member of each row, otherwise those of all members
+        combined.
         """
         if not self.training:
             return self._combine_members(self.member_logits(rows).log_softmax(dim=2))
@@ -281,9 +283,9 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
     masks : int, default=100
         Number S of masks for each dropout layer; the paper has 1,000.
     noise : bool, default=False
-        Add noise of the predicted distribution to each prediction, at one of S evenly spaced levels.
-        Without noise, as in the paper, the sample consists of the predictions of networks and does not
-        contain the spread of the outcomes around them.
+        Add noise of the predicted distribution to each prediction, at one of S evenly spaced
+        levels. Without noise, as in the paper, the sample consists of the predictions of networks
+        and does not contain the spread of the outcomes around them.
     dropout : float or sequence of float, default=0.5
         As in :class:`FullyConnectedMixin`; at least one rate must be above 0.
     **others
@@ -300,8 +302,8 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
     -----
     A mask is the same for all rows, so each mask defines one network, drawn from those that dropout
     trains. The prediction for a row does not depend on the other rows. With the head "lognormal" a
-    prediction is exp(f), as in Torres et al. Batch normalisation is in inference mode. For 10,000 rows
-    and 1,000 masks the default layers need a minute on one core and 0.6 GB.
+    prediction is exp(f), as in Torres et al. Batch normalisation is in inference mode. For 10,000
+    rows and 1,000 masks the default layers need a minute on one core and 0.6 GB.
 
     References
     ----------
@@ -402,7 +404,10 @@ class MonteCarloDropout(MultilayerPerceptronRegressor):
         return np.nan_to_num(outputs, copy=False)
 
     def _outcome_samples(self, outputs: np.ndarray) -> np.ndarray:
-        """Return samples Float64[b, masks] in the units of y from outputs Float64[b, masks, n_outputs]."""
+        """Return samples Float64[b, masks] in the units of y.
+
+        Outputs are Float64[b, masks, n_outputs].
+        """
         head = self._head()
         if not self.noise:
             return head.point_prediction(outputs, self.target_scaler_)

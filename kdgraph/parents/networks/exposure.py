@@ -1,9 +1,9 @@
 """Training with outliers.
 
-An :class:`Exposure` adds a loss on outliers to the training of a classifier. It determines where the
-outliers come from, when the training with them happens, and what their loss is: outlier exposure
-(Hendrycks et al. 2019), CEDA and ACET (Hein et al. 2019), and margins of the energy (Liu et al.
-2020).
+An :class:`Exposure` adds a loss on outliers to the training of a classifier. It determines where
+the outliers come from, when the training with them happens, and what their loss is: outlier
+exposure (Hendrycks et al. 2019), CEDA and ACET (Hein et al. 2019), and margins of the energy (Liu
+et al. 2020).
 """
 
 from __future__ import annotations
@@ -88,20 +88,21 @@ class Exposure(BaseEstimator):
     Parameters
     ----------
     outliers : {"noise", "permuted", "mixed"} or OutlierSource, default="noise"
-        Source of the outliers. A name stands for outliers that are made from the training rows alone
-        ("mixed" is half "noise", half "permuted"), see
-        :func:`~kdgraph.parents.networks.outlier_sources.outlier_source_from_name`. Each step draws as
-        many new outliers as it has training rows.
+        Source of the outliers. A name stands for outliers that are made from the training rows
+        alone ("mixed" is half "noise", half "permuted"), see
+        :func:`~kdgraph.parents.networks.outlier_sources.outlier_source_from_name`. Each step draws
+        as many new outliers as it has training rows.
     weight : float, default=1.0
         Factor of the outlier loss. With 0 no outliers are drawn.
     start : {"trained", "scratch"}, default="scratch"
         With "trained" the network is first trained without outliers and then tuned with them for a
-        fixed number of epochs. With "scratch" there is one training with outliers. It stops as usual
-        by the loss of training or held-out rows alone.
+        fixed number of epochs. With "scratch" there is one training with outliers. It stops as
+        usual by the loss of training or held-out rows alone.
     epochs : int, default=10
         Epochs of the tuning.
     learning_rate : float, default=1e-3
-        Learning rate of the tuning, which falls along a cosine towards 0. All else is as in training.
+        Learning rate of the tuning, which falls along a cosine towards 0. All else is as in
+        training.
 
     Notes
     -----
@@ -194,7 +195,8 @@ class OutlierExposure(Exposure):
 
     Notes
     -----
-    The loss of an outlier is the cross-entropy of the uniform distribution with p, -(1/K) Σ_k log p_k.
+    The loss of an outlier is the cross-entropy of the uniform distribution with p, -(1/K) Σ_k log
+    p_k.
 
     References
     ----------
@@ -269,13 +271,13 @@ class EnergyMargin(Exposure):
 
     Notes
     -----
-    The loss is the mean of max(0, E - m_in)² over training rows + the mean of max(0, m_out - E)² over
-    outliers (Liu et al., Eq. 8).
+    The loss is the mean of max(0, E - m_in)² over training rows + the mean of max(0, m_out - E)²
+    over outliers (Liu et al., Eq. 8).
 
-    The paper searches for margins around the mean energies of both. Here m_in is the median energy of
-    training rows, so half of them have a loss of 0. m_out is the median energy of outliers, but at
-    least the 95 % quantile of training rows: a network may assign lower energies to outliers than to
-    training rows, and the loss must still separate them.
+    The paper searches for margins around the mean energies of both. Here m_in is the median energy
+    of training rows, so half of them have a loss of 0. m_out is the median energy of outliers, but
+    at least the 95 % quantile of training rows: a network may assign lower energies to outliers
+    than to training rows, and the loss must still separate them.
 
     References
     ----------
@@ -294,7 +296,10 @@ class EnergyMargin(Exposure):
     margin_out: float | None = None
 
     def check(self, prefix: str = "exposure.") -> None:
-        """Raise ParameterError if a parameter is out of range, or margins are missing or reversed."""
+        """Raise ParameterError if a parameter is out of range.
+
+        It is also raised where margins are missing or reversed.
+        """
         super().check(prefix)
         low, high = self.margin_in, self.margin_out
         if self.start == "scratch" and (low is None or high is None):
@@ -424,18 +429,18 @@ class Acet(Ceda):
         fraction of the range of each feature in the training rows. None: 0.3 for images, as in the
         paper; 0.1 for vectors, where larger balls around noise contain in-distribution points.
     steps : int, default=40
-        Steps of the search; the default is that of the paper. Each step needs a forward and a backward
-        pass.
+        Steps of the search; the default is that of the paper. Each step needs a forward and a
+        backward pass.
     **others
         Parameters of :class:`Ceda`.
 
     Notes
     -----
     The search makes ``steps`` steps of size 2.5 radius / steps along the sign of the gradient of
-    max_k log p_k. After each step it projects onto the ball and, for images, onto [0, 1]. The result is
-    the visited point of highest confidence. The network is in eval mode during the search. Norm and
-    radius are those of the paper. The search of the paper has no fixed step size; it halves the step
-    size when a step fails.
+    max_k log p_k. After each step it projects onto the ball and, for images, onto [0, 1]. The
+    result is the visited point of highest confidence. The network is in eval mode during the
+    search. Norm and radius are those of the paper. The search of the paper has no fixed step size;
+    it halves the step size when a step fails.
 
     References
     ----------

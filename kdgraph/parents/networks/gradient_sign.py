@@ -30,13 +30,13 @@ _network_cache: OrderedDict[str, Any] = OrderedDict()
 class FastGradientSign:
     """OOD sets of perturbed images x + ε · sign(∇ₓ loss), clipped to [0, 1], one for each ε.
 
-    Goodfellow, Shlens and Szegedy (2015), Section 4. As in Figure 5 of the paper on TOOD (tree-based
-    OOD detection), the images may be OOD images already.
+    Goodfellow, Shlens and Szegedy (2015), Section 4. As in Figure 5 of the paper on TOOD
+    (tree-based OOD detection), the images may be OOD images already.
 
     The network is trained on the training rows of the parent, but it is another network: nothing of
-    the parent is used. All sets for the same training rows use one network. If its random state is not
-    set, it is derived from the rows. The loss is the cross-entropy of the predicted class, so no labels
-    are required.
+    the parent is used. All sets for the same training rows use one network. If its random state is
+    not set, it is derived from the rows. The loss is the cross-entropy of the predicted class, so
+    no labels are required.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class FastGradientSign:
                 epsilon = np.float32(level / _MAX_INTENSITY)
                 facts = {
                     **images.facts,
-                    "moved": f"{level:g}/{_MAX_INTENSITY} against a network of test accuracy {accuracy}",
+                    "moved": f"{level:g}/{_MAX_INTENSITY} against a network of test accuracy {accuracy}",  # noqa: E501
                 }
                 yield replace(
                     images,

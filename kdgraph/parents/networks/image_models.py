@@ -86,9 +86,9 @@ class ImageFeatureExtractor(nn.Module):
 def flatten_model_output(output: Any, use_pooler_output: bool = True) -> Tensor:
     """Return features Float[n, m] from the output of an image model.
 
-    A tensor Float[n, m] is returned unchanged. Float[n, tokens, m] and Float[n, m, h, w] are averaged
-    over tokens or pixels. From an output of ``transformers``, ``pooler_output`` is used if there is one
-    (and ``use_pooler_output`` is true), otherwise ``last_hidden_state``.
+    A tensor Float[n, m] is returned unchanged. Float[n, tokens, m] and Float[n, m, h, w] are
+    averaged over tokens or pixels. From an output of ``transformers``, ``pooler_output`` is used if
+    there is one (and ``use_pooler_output`` is true), otherwise ``last_hidden_state``.
 
     Parameters
     ----------
@@ -144,8 +144,9 @@ def load_image_model(
     Parameters
     ----------
     name : str
-        ``resnet20``; ``package.module:factory`` or ``package.module.factory``, a function that returns
-        a module; otherwise a folder or a name that ``AutoModel`` of ``transformers`` can load.
+        ``resnet20``; ``package.module:factory`` or ``package.module.factory``, a function that
+        returns a module; otherwise a folder or a name that ``AutoModel`` of ``transformers`` can
+        load.
     input_shape : tuple of int
         Channels, height and width of the images.
     weights : {"pretrained", "random"}, default="pretrained"
@@ -167,7 +168,8 @@ def load_image_model(
     Raises
     ------
     UsageError
-        If the name does not lead to a model, or the model does not accept such images (a ValueError).
+        If the name does not lead to a model, or the model does not accept such images (a
+        ValueError).
     """
     options = dict(options or {})
     if name == "resnet20":
@@ -324,7 +326,10 @@ def _load_remote(load: Callable[..., Any], name: str, options: Mapping[str, Any]
 
 
 def _channel_statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
-    """Return mean and standard deviation of the channels in training, from the image processor file."""
+    """Return mean and standard deviation of the channels in training.
+
+    They are read from the file of the image processor.
+    """
     image_processor = _import_untyped("transformers.image_processing_base").ImageProcessingMixin
     try:
         config, _ = _load_cached_or_remote(image_processor.get_image_processor_dict, name)
@@ -346,8 +351,8 @@ def _channel_statistics(name: str) -> tuple[Tensor | None, Tensor | None]:
 def _import_untyped(module: str) -> Any:
     """Import a module whose types are not checked.
 
-    With an import statement pyright would read 2,700 more modules, a third of its time, and would find
-    no types for the objects that are used here.
+    With an import statement pyright would read 2,700 more modules, a third of its time, and would
+    find no types for the objects that are used here.
     """
     return import_module(module)
 

@@ -39,15 +39,15 @@ class FullyConnectedMixin:
     activation : {"relu", "leaky_relu"}, default="relu"
         Activation; "leaky_relu" has slope 0.01 below 0.
     dropout : float or sequence of float, default=0.0
-        Fraction of the activations that training sets to 0 after each hidden layer. A list applies to
-        the last layers: ``[0.4]`` is 0.4 after the last one alone.
+        Fraction of the activations that training sets to 0 after each hidden layer. A list applies
+        to the last layers: ``[0.4]`` is 0.4 after the last one alone.
     batch_norm : bool, default=False
         Normalise before each activation; batches must have at least two rows.
     initial_std : float or None, default=None
-        Standard deviation of the normal distribution of the initial weights of every layer, above 0;
-        biases are 0. None: the initial weights of PyTorch, which are uniform. For four layers of 1,000
-        units they are much smaller than with 0.05, the value of Keras. From the larger weights a
-        network fits its training rows sooner and becomes more confident.
+        Standard deviation of the normal distribution of the initial weights of every layer, above
+        0; biases are 0. None: the initial weights of PyTorch, which are uniform. For four layers of
+        1,000 units they are much smaller than with 0.05, the value of Keras. From the larger
+        weights a network fits its training rows sooner and becomes more confident.
 
     Notes
     -----
@@ -55,8 +55,8 @@ class FullyConnectedMixin:
 
     References
     ----------
-    He et al., "Delving deep into rectifiers", 2015 (leaky_relu); Srivastava et al., "Dropout", 2014;
-    Ioffe and Szegedy, "Batch normalization", 2015.
+    He et al., "Delving deep into rectifiers", 2015 (leaky_relu); Srivastava et al., "Dropout",
+    2014; Ioffe and Szegedy, "Batch normalization", 2015.
     """
 
     hidden: Sequence[Count] = (1000, 1000, 1000, 1000)
@@ -137,8 +137,8 @@ class MultilayerPerceptron(FullyConnectedMixin, NetworkClassifier):
 class MultilayerPerceptronRegressor(FullyConnectedMixin, NetworkRegressor):
     """Multilayer perceptron that predicts a distribution for each row.
 
-    The defaults are the smaller network of the simulation study of Torres et al. (2024), Section 4.3,
-    except for its widths: the "big" network of the paper has 200, 200, 200 and 5 units.
+    The defaults are the smaller network of the simulation study of Torres et al. (2024), Section
+    4.3, except for its widths: the "big" network of the paper has 200, 200, 200 and 5 units.
 
     Parameters
     ----------
@@ -174,5 +174,6 @@ class MultilayerPerceptronRegressor(FullyConnectedMixin, NetworkRegressor):
 
     def _head(self) -> DistributionHead:
         """Return the head of the parameter ``head``."""
-        # An unknown name is rejected in fit. scikit-learn reads the tags, which need a head, before.
+        # An unknown name is rejected in fit. scikit-learn reads the tags, which need a head,
+        # before.
         return DISTRIBUTION_HEADS.get(self.head, DISTRIBUTION_HEADS["normal"])

@@ -78,8 +78,8 @@ class Network(TransformerMixin, BaseEstimator):
         Criterion of early stopping: the loss of held-out rows after each epoch, or the mean loss of
         the training rows during it.
     validation_fraction : float, default=0.1
-        Fraction of the training rows that is held out for "validation", stratified. If there are too
-        few rows to hold some out, the training loss is the criterion.
+        Fraction of the training rows that is held out for "validation", stratified. If there are
+        too few rows to hold some out, the training loss is the criterion.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device; "auto" uses CUDA if torch detects it.
     amp : bool, default=True
@@ -90,7 +90,8 @@ class Network(TransformerMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Number of batches that inference runs in parallel. It never changes a number.
     random_state : int, RandomState instance or None, default=None
-        Seed of weights, held-out rows, batches and dropout. torch's global random state is restored.
+        Seed of weights, held-out rows, batches and dropout. torch's global random state is
+        restored.
     verbose : bool, default=False
         Show a progress bar on stderr, if that is a terminal.
     report : callable or None, default=None
@@ -108,8 +109,8 @@ class Network(TransformerMixin, BaseEstimator):
         Shape of one row. ``n_features_in_`` is its first number.
     history_ : list of dict
         For each epoch its number, ``loss`` and ``validation_loss`` (None without held-out rows). If
-        accuracy is the criterion of early stopping, it also has ``validation_error``, the fraction of
-        held-out rows with an incorrect prediction.
+        accuracy is the criterion of early stopping, it also has ``validation_error``, the fraction
+        of held-out rows with an incorrect prediction.
     n_epochs_ : int
         Number of trained epochs.
     best_epoch_ : int
@@ -197,9 +198,9 @@ class Network(TransformerMixin, BaseEstimator):
     ) -> Examples:
         """Train a new module on validated rows and set all fitted attributes.
 
-        ``target`` has n numbers as the loss expects them, ``weight`` is Float[n] from 0, ``n_outputs`` is
-        the number of outputs of the module for a row, and ``extra_arrays`` are passed on to
-        ``_train_and_select``. Returns the rows on which early stopping was decided.
+        ``target`` has n numbers as the loss expects them, ``weight`` is Float[n] from 0,
+        ``n_outputs`` is the number of outputs of the module for a row, and ``extra_arrays`` are
+        passed on to ``_train_and_select``. Returns the rows on which early stopping was decided.
         """
         device = self._device()
         self.input_shape_ = X.shape[1:]
@@ -342,7 +343,10 @@ class Network(TransformerMixin, BaseEstimator):
         )
 
     def _module_on_device(self) -> nn.Module:
-        """Return the module on the device; on CUDA it is a copy, so that its memory is freed after use."""
+        """Return the module on the device.
+
+        On CUDA it is a copy, so that its memory is freed after use.
+        """
         device = self._device()
         return self.module_ if device == "cpu" else copy.deepcopy(self.module_).to(device)
 
@@ -398,7 +402,10 @@ class Network(TransformerMixin, BaseEstimator):
     def _checkpoint(
         self, module: nn.Module, data: tuple[np.ndarray, ...], seed: int, device: str
     ) -> Checkpoint | None:
-        """Return the checkpoint whose fingerprint covers data, initial weights, seed and parameters."""
+        """Return the checkpoint.
+
+        Its fingerprint covers data, initial weights, seed and parameters.
+        """
         if self.checkpoint is None:
             return None
         weights = [tensor.numpy() for tensor in module.state_dict().values()]
@@ -427,8 +434,8 @@ class Network(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         """Return the tags of scikit-learn.
 
-        Rows may be images; the tag for three axes is the nearest existing one. Embeddings are Float32 for
-        any type of X.
+        Rows may be images; the tag for three axes is the nearest existing one. Embeddings are
+        Float32 for any type of X.
         """
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True

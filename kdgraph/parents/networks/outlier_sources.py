@@ -73,7 +73,9 @@ class OutlierSource(BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NoiseOutliers(OutlierSource):
-    """Uniform noise: vectors in the bounding box of the training rows, images with pixels in [0, 1].
+    """Uniform noise.
+
+    Vectors are in the bounding box of the training rows, pixels of images in [0, 1].
 
     Parameters
     ----------
@@ -86,8 +88,8 @@ class NoiseOutliers(OutlierSource):
     Notes
     -----
     Images are smoothed as by Hein et al.: with a Gaussian filter whose standard deviation, 1 to 2.5
-    pixels, is drawn anew for each batch. Then each image is rescaled to [0, 1]. Hein et al. smooth all
-    images, and half of their smoothed images are training images with permuted pixels. This is
+    pixels, is drawn anew for each batch. Then each image is rescaled to [0, 1]. Hein et al. smooth
+    all images, and half of their smoothed images are training images with permuted pixels. This is
     :class:`MixedOutliers` of this class and of :class:`PermutedOutliers`, both with
     ``smoothed_fraction=1``.
 
@@ -151,7 +153,10 @@ class PermutedOutliers(OutlierSource):
     smoothed_fraction: Share = 0.0
 
     def make_sampler(self, rows: np.ndarray, rng: np.random.Generator) -> OutlierSampler:
-        """Return a function that draws permuted training rows (of Float32[n, …]), with replacement."""
+        """Return a function that draws permuted training rows (of Float32[n, …]).
+
+        Rows are drawn with replacement.
+        """
 
         def draw_vectors(n: int, rng: np.random.Generator) -> np.ndarray:
             return rows[rng.integers(len(rows), size=(n, rows.shape[1])), np.arange(rows.shape[1])]
@@ -216,8 +221,8 @@ class MixedOutliers(OutlierSource):
 def outlier_source_from_name(name: str) -> OutlierSource | str:
     """Return the source that a name stands for; an unknown name is returned unchanged.
 
-    The names are "noise", "permuted" and "mixed". With "mixed", images are smoothed as by Hein et al.
-    (2019, Section 5).
+    The names are "noise", "permuted" and "mixed". With "mixed", images are smoothed as by Hein et
+    al. (2019, Section 5).
     """
     if name == "mixed":
         return MixedOutliers(
@@ -262,11 +267,11 @@ class DatasetOutliers(OutlierSource):
     """Rows of another data set, which serve as outliers.
 
     If the data set has official training rows, outliers come from them, so that its test rows can
-    still be used for tests. Images are converted to images like the training images: to their size by
-    bilinear interpolation, from colours to grey, or from grey to colours by repetition. If the
+    still be used for tests. Images are converted to images like the training images: to their size
+    by bilinear interpolation, from colours to grey, or from grey to colours by repetition. If the
     training rows are vectors of as many numbers, images are converted to vectors of pixels. Vectors
-    must have as many features as the training rows. They are not scaled, but expected on the scale of
-    the rows that the network receives.
+    must have as many features as the training rows. They are not scaled, but expected on the scale
+    of the rows that the network receives.
 
     Parameters
     ----------
@@ -340,7 +345,10 @@ def _training_rows(table: Dataset, half: ClassHalf) -> np.ndarray:
 
 
 def _match_shape(shape: tuple[int, ...], X: np.ndarray, name: str) -> np.ndarray:
-    """Return rows converted to the given shape of one row; raise DataError if that is not possible."""
+    """Return rows converted to the given shape of one row.
+
+    Raise DataError if that is not possible.
+    """
     if not len(X):
         raise DataError(
             f"{name} has no training rows to draw outliers from; choose another data set"

@@ -51,8 +51,8 @@ class QuantileNetwork(FullyConnectedMixin, NetworkRegressor):
     """Multilayer perceptron that predicts quantiles at a grid of levels, which never cross.
 
     It does not assume a family. Its predictions are a :class:`~kdgraph.distributions.QuantileGrid`:
-    linear between the levels, with exponential tails beyond them. The quantile network of Kuleshov and
-    Deshpande (2022) has the level as a further input; this one has an output for each level.
+    linear between the levels, with exponential tails beyond them. The quantile network of Kuleshov
+    and Deshpande (2022) has the level as a further input; this one has an output for each level.
 
     Parameters
     ----------
@@ -158,9 +158,9 @@ class SimultaneousQuantileNetwork(NetworkRegressor):
         Units of each hidden layer. The input of a layer is the input of the network and the outputs
         of all previous layers.
     level_input : {"score", "share"}, default="score"
-        Form in which τ is an input. "score" is the quantile z of a standard normal distribution. Then
-        training starts at that distribution for every row, so outcomes must be standardised. "share"
-        is τ itself, and training starts at random weights.
+        Form in which τ is an input. "score" is the quantile z of a standard normal distribution.
+        Then training starts at that distribution for every row, so outcomes must be standardised.
+        "share" is τ itself, and training starts at random weights.
     **others
         Parameters of :class:`NetworkRegressor`.
 
@@ -284,7 +284,8 @@ class SimultaneousQuantileModule(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Return quantiles and levels, Float32[b, m, 2].
 
-        With scores a quantile is that of a standard normal distribution plus the output of the network.
+        With scores a quantile is that of a standard normal distribution plus the output of the
+        network.
         """
         # Every layer receives the row, the level and the outputs of all previous layers.
         rows = rows.flatten(1)

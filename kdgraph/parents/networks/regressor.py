@@ -170,13 +170,19 @@ class DistributionHead(ABC):
 
     @abstractmethod
     def point_prediction(self, outputs: np.ndarray, scaler: TargetScaler) -> np.ndarray:
-        """Return the prediction Float[...] of y without noise from outputs Float64[..., n_outputs]."""
+        """Return the prediction Float[...] of y without noise.
+
+        Outputs are Float64[..., n_outputs].
+        """
 
     @abstractmethod
     def distribution(
         self, outputs: np.ndarray, scaler: TargetScaler, dispersion: float | None
     ) -> Distribution:
-        """Return the distributions of n rows, in the units of y, from outputs Float64[n, n_outputs]."""
+        """Return the distributions of n rows, in the units of y.
+
+        Outputs are Float64[n, n_outputs].
+        """
 
 
 class NormalHead(DistributionHead):
@@ -245,7 +251,10 @@ class NormalScaleHead(DistributionHead):
     n_outputs = 2
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the mean of log s + (z - f)² / (2 s²) for outputs Float32[b, 2], targets Float32[b]."""
+        """Return the mean of log s + (z - f)² / (2 s²).
+
+        Outputs are Float32[b, 2], targets Float32[b].
+        """
         log_scale = outputs[:, 1].clamp(-_MAX_LOG_SCALE, _MAX_LOG_SCALE)
         return (
             weights * (log_scale + ((targets - outputs[:, 0]) * torch.exp(-log_scale)).square() / 2)
@@ -322,7 +331,10 @@ class GammaShapeHead(GammaHead):
     n_outputs = 2
 
     def loss(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Return the negative log likelihood of z for outputs Float32[b, 2] and targets Float32[b]."""
+        """Return the negative log likelihood of z.
+
+        Outputs are Float32[b, 2], targets Float32[b].
+        """
         log_mean, log_shape = (
             outputs[:, 0].clamp(-_MAX_LOG_MEAN, _MAX_LOG_MEAN),
             outputs[:, 1].clamp(-_MAX_LOG_SCALE, _MAX_LOG_SCALE),
@@ -442,8 +454,8 @@ class NetworkRegressor(RegressorMixin, Network):
     """Torch network as a regressor that predicts distributions, and a transformer of scikit-learn.
 
     A subclass is a dataclass too. Its fields are parameters, and it implements ``_head``, which
-    returns the family of distributions, and ``_make_module``, which returns a module that maps rows to
-    the outputs that the head requires.
+    returns the family of distributions, and ``_make_module``, which returns a module that maps rows
+    to the outputs that the head requires.
 
     Parameters
     ----------
@@ -540,7 +552,7 @@ class NetworkRegressor(RegressorMixin, Network):
     def _warn_if_no_better_than_constant(
         self, monitored: Examples, constant: np.ndarray | None
     ) -> None:
-        """Warn if the monitored loss is not below that of the best constant output Float64[n_outputs]."""
+        """Warn if the monitored loss is not below that of the best constant output."""
         if constant is None or not self.history_:
             return
         network_loss = monitored_loss(self.history_[self.best_epoch_ - 1])

@@ -65,10 +65,10 @@ _PROCESS_DEFAULTS = _ProcessDefaults()
 def default_torch_state() -> Iterator[None]:
     """Use torch's own defaults, and restore the settings of the user afterwards.
 
-    The defaults are: float32 in full precision, the CPU where no device is named, gradients enabled,
-    no autocast. This context surrounds every fit and prediction, so that neither depends on the
-    global state at the call. The settings of the process (type and precision) apply to all threads in
-    the meantime; the others apply to the current thread.
+    The defaults are: float32 in full precision, the CPU where no device is named, gradients
+    enabled, no autocast. This context surrounds every fit and prediction, so that neither depends
+    on the global state at the call. The settings of the process (type and precision) apply to all
+    threads in the meantime; the others apply to the current thread.
 
     Notes
     -----
@@ -203,7 +203,8 @@ def map_batches(
     For modules, the invariance holds for products of nn.Linear and of convolutions. Other products
     may depend on the position of a row in its batch.
     """
-    # A matrix product sums in another order for another number of batch_size or threads. So every batch
+    # A matrix product sums in another order for another number of batch_size or threads. So every
+    # batch
     # is full (the last one is padded with copies of its last row, which are cut off afterwards)
     # and runs on one thread. Several batches run in parallel. Linear layers with few outputs are
     # batch_outputs as wider ones.
@@ -304,10 +305,10 @@ def record_layers(
 class _PadLinearLayers(TorchFunctionMode):
     """Mode in which linear layers with fewer than 16 outputs are computed with 16.
 
-    The additional outputs are 0 and are cut off. For narrow layers MKL uses dot products whose order
-    of summation depends on the alignment of a row, and so on its position in the batch. This happened
-    in 71 of 288 tested shapes, all with at most 10 outputs and an input width that is not a multiple
-    of 4, and in none with 16 outputs.
+    The additional outputs are 0 and are cut off. For narrow layers MKL uses dot products whose
+    order of summation depends on the alignment of a row, and so on its position in the batch. This
+    happened in 71 of 288 tested shapes, all with at most 10 outputs and an input width that is not
+    a multiple of 4, and in none with 16 outputs.
     """
 
     def __torch_function__(self, func, types, args=(), kwargs=None):

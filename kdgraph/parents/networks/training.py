@@ -46,7 +46,10 @@ class AuxiliaryLoss(Protocol):
     """
 
     def sample_rows(self, module: nn.Module, n: int, rng: np.random.Generator) -> Tensor:
-        """Return new rows Float32[n, ...] for a step; ``module`` is on the device of the training."""
+        """Return new rows Float32[n, ...] for a step.
+
+        ``module`` is on the device of the training.
+        """
         ...
 
     def loss(self, outputs: Tensor, weights: Tensor, auxiliary_outputs: Tensor) -> Tensor:
@@ -131,8 +134,8 @@ class TrainingResult:
     ----------
     history : list of dict
         For each epoch its number ``epoch``, ``loss`` and ``validation_loss``. With ``stop_on``
-        "validation_accuracy" it has ``validation_error``, and with an auxiliary loss ``outlier_loss``,
-        the mean of that loss.
+        "validation_accuracy" it has ``validation_error``, and with an auxiliary loss
+        ``outlier_loss``, the mean of that loss.
     best_epoch : int
         Epoch, counted from 1, whose weights the module has.
     """
@@ -254,7 +257,10 @@ class _TrainingRun:
 
     @property
     def best_epoch(self) -> int:
-        """First epoch (from 1) of the lowest early-stopping metric; without patience the last epoch."""
+        """First epoch (from 1) of the lowest early-stopping metric.
+
+        Without patience it is the last epoch.
+        """
         if self.options.patience is None or not self.history:
             return len(self.history)
         return 1 + min(
@@ -360,7 +366,10 @@ class _TrainingRun:
         return total.item() / len(order)
 
     def training_step(self, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Make one step of the optimizer, and return the loss before it without the auxiliary loss."""
+        """Make one step of the optimizer.
+
+        The loss before it, without the auxiliary loss, is returned.
+        """
         auxiliary_rows = (
             None
             if self.auxiliary is None
@@ -488,11 +497,13 @@ def tune_loss_weight(
     options: TrainingOptions,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[int, list[float], TrainingResult]:
-    """Train a module in place once for each weight, and keep the one with the lowest validation NLL.
+    """Train a module in place once for each weight.
+
+    The one with the lowest validation NLL is kept.
 
     Every training starts from the same initial weights. The NLL is also measured if there is only
-    one weight. Each training has its own checkpoint, so that an interrupted tuning continues with the
-    weight where it stopped. The checkpoints are removed at the end.
+    one weight. Each training has its own checkpoint, so that an interrupted tuning continues with
+    the weight where it stopped. The checkpoints are removed at the end.
 
     Parameters
     ----------
