@@ -13,7 +13,7 @@ GOOD = '''"""Original to kdgraph."""
 import numpy as np
 
 class Score:
-    """Of rows Float64[n, d]."""
+    """Score of rows Float64[n, d]."""
 
     def of(self, X: np.ndarray) -> np.ndarray:
         """Larger for what is farther out."""
@@ -69,11 +69,30 @@ def test_a_method_says_where_it_comes_from(problems):
     for source in (
         "Liang et al. (2018)",
         "Eq. 6 of the paper",
-        "As scikit-learn has it",
+        "scikit-learn",
         "Theorem 4.2",
         "Original to kdgraph",
     ):
-        assert problems(silent.replace("Of rows", f"{source}. Of rows"), "detection/made.py") == []
+        assert (
+            problems(
+                silent.replace("Score of rows", f"Score of rows ({source})"), "detection/made.py"
+            )
+            == []
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('"""Of rows."""', "1: docstring begins with 'Of'"),
+        ('"""A file says it."""', "1: docstring uses 'says'"),
+        ('"""Scores, in the\n    mean."""', "1: docstring uses 'in the mean'"),
+        ("as_told = 1", "1: the name 'as_told'"),
+    ],
+)
+def test_fragments_and_private_words_are_refused(problems, text, problem):
+    assert problems(text, "geometry/made.py") == [f"kdgraph/geometry/made.py:{problem}"]
+    assert problems(text, "runner/made.py") == []
 
 
 def test_no_module_has_over_700_lines(problems):
